@@ -96,6 +96,58 @@ def abstract_subclass_check(observer: Observer, call: NativeCall) -> None:
     _ask_abstract(observer, *call.args)
 
 
+class AbstractAnswers:
+    """What abstract base classes have answered in a run, without code of the user's.
+
+    Each class that is registered with any of them, as imports do, may change answers.
+    A hit asks once more then.
+    """
+
+    def __init__(self) -> None:
+        self._token = abc.get_cache_token()
+        # Classes may have an equality of their own.
+        self._known: dict[tuple[int, int], tuple[Any, type, bool]] = {}
+
+    def __repr__(self) -> str:
+        return "abstract classes"
+
+    def note(self, cls: Any, subclass: type) -> bool:
+        """Ask a class; return False if it would have to ask code of the user's."""
+        answer = _known_answer(cls, subclass)
+        if answer is None:
+            return False
+        self._known[id(cls), id(subclass)] = cls, subclass, answer
+        return True
+
+    def hold(self) -> bool:
+        """Return whether all would be the same now."""
+        token = abc.get_cache_token()
+        if token != self._token:
+            for cls, subclass, answer in self._known.values():
+                if _known_answer(cls, subclass) is not answer:
+                    return False
+            self._token = token
+        return True
+
+
+def answers_hold(answers: AbstractAnswers) -> bool:
+    """Return whether abstract base classes would answer as they have."""
+    return answers.hold()
+
+
+def _known_answer(cls: Any, subclass: type) -> bool | None:
+    """Return what an abstract class answers; None if it asks code of the user's."""
+    check = find_in_mro(type(cls), "__subclasscheck__")
+    if check is not abc.ABCMeta.__subclasscheck__:
+        return None
+    if not _is_known_hook(find_in_mro(cls, "__subclasshook__")):
+        return None
+    if not _has_answered(cls, subclass) and not _asks_known_hooks(cls):
+        return None
+    answer: bool = abc.ABCMeta.__subclasscheck__(cls, subclass)
+    return answer
+
+
 def read_registrations(graph: RefGraph) -> None:
     """Record that it mattered which classes are registered with abstract ones."""
     token = graph.constant(abc.get_cache_token)
@@ -108,14 +160,19 @@ def _ask_abstract(observer: Observer, cls: Any, subclass: type) -> None:
     A hook of the user's may ask for state and change it; so the class must have asked
     it before, and a hit asks the class again.
     """
-    graph = observer.session.graph
-    read_registrations(graph)
+    graph, answers = observer.session.graph, observer.session.abstract_answers
     hook = note_class(graph, cls, "__subclasshook__")
+    made = [known for known in map(graph.find, (cls, subclass)) if known is not None]
+    # A record holds no class that the run has made: each run makes another one.
+    is_external = all(node.external for node in made)
+    if is_external and answers.note(cls, subclass):
+        graph.read(graph.constant(answers_hold), Kind.QUERY, (answers,), True)
+        return
+    read_registrations(graph)
     answered = _has_answered(cls, subclass)
     if _is_known_hook(hook) and (answered or _asks_known_hooks(cls)):
         return
-    made = [known for known in map(graph.find, (cls, subclass)) if known is not None]
-    if not answered or not all(node.external for node in made):
+    if not answered or not is_external:
         raise StopRecordingError("native-call", f"{cls.__qualname__}.__subclasshook__")
     answer = abc.ABCMeta.__subclasscheck__(cls, subclass)
     question = graph.constant(abc.ABCMeta.__subclasscheck__)

@@ -23,6 +23,7 @@ from magweld.frontend.monitor.hooks import (
 )
 from magweld.frontend.monitor.observer import Observer, call_entry
 from magweld.frontend.monitor.stack import FrameReader
+from magweld.frontend.rules.class_checks import AbstractAnswers
 from magweld.frontend.rules.natives import apply_entry
 from magweld.frontend.session.admission import (
     begin_call,
@@ -51,6 +52,7 @@ class Session:
         opaque_caller: Observer whose current instruction runs unobserved code.
         trail: Where the recording ended: the observed frames from the outermost.
         hooks: What else takes part in the run.
+        abstract_answers: What abstract base classes have answered in it.
 
     Args:
         wanted: Paths of the reads to lift; their values are followed if there are any.
@@ -78,6 +80,7 @@ class Session:
         self._events: EventSource | None = None
         self.trail: tuple[Site, ...] = ()
         self.hooks = SessionHooks()
+        self.abstract_answers = AbstractAnswers()
         self._active: list[Observer] = []
         self._observers: dict[FrameType, Observer] = {}
         self._resumed: list[Any] = []

@@ -194,3 +194,52 @@ def test_abstract_classes_of_the_library_are_asked_in_the_run() -> None:
         assert fast(torch.ones(1)).item() == 2.0
     assert fast.stats()["hits"] == 2
     assert not fast.breaks
+
+
+def empty() -> Any:
+    """Return an abstract class of which nothing is an instance."""
+
+    class Empty(abc.ABC):  # noqa: B024
+        pass
+
+    return Empty
+
+
+@pytest.mark.parametrize(("kind", "hits"), [(int, 3), (str, 4)])
+def test_registrations_that_change_no_answer_change_no_hit(
+    kind: type, hits: int
+) -> None:
+    cls = empty()
+
+    def program(x: Any) -> Any:
+        return x * 2 if isinstance(3, cls) else x
+
+    fast = trace(program, backend="eager")
+    for _ in range(2):
+        assert fast(torch.ones(1)).item() == 1.0
+    # As imports do.
+    empty().register(fresh())
+    cls.register(kind)
+    for _ in range(3):
+        assert fast(torch.ones(1)).item() == program(torch.ones(1)).item()
+    assert fast.stats()["hits"] == hits
+
+
+def test_no_guard_asks_code_of_the_users_behind_a_registration() -> None:
+    asked: list[str] = []
+    cls = empty()
+
+    def ask(other: type) -> Any:
+        asked.append(other.__name__)
+        return NotImplemented
+
+    def program(x: Any) -> Any:
+        return x * 2 if isinstance(3, cls) else x
+
+    fast = trace(program, backend="eager")
+    for _ in range(2):
+        fast(torch.ones(1))
+    cls.register(hooked(ask))
+    asked.clear()
+    assert fast(torch.ones(1)).item() == 1.0
+    assert asked == ["int"], "once, as in eager"
