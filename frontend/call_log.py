@@ -130,9 +130,8 @@ class CallLog:
             signature: Types of the arguments.
             failures: Each record with the guard that failed.
         """
-        guards = [(record.guards[f.number], f) for record, f in failures]
         with self.lock:
-            cache.lifting.note_miss(guards)
+            cache.note_miss(failures)
         path = Miss.of(*failures[0]).path
         if not cache.fail(signature, path):
             return False

@@ -432,8 +432,8 @@ class Engine:
         if ahead is not None and ahead.wanted == wanted:
             return KnownSizes(ahead.environment)
         is_whole = all(record.ends is None for record, _ in failures)
-        behind = self._backend.tiers.in_background
-        return KnownSizes(may_wait=behind and bool(wanted and failures) and is_whole)
+        behind = self._backend.tiers.in_background and not cache.is_new
+        return KnownSizes(may_wait=behind and bool(wanted) and is_whole)
 
     def _keep(
         self,

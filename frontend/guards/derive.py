@@ -66,6 +66,7 @@ class TensorCheck:
         self._names = names
         self._lifted = lifted or [frozenset()] * len(tensors)
         self._shapes = [tuple(tensor.shape) for tensor in tensors]
+        self._kinds = [_kind_of(tensor) for tensor in tensors]
         sizes: Any = None
         strides: Any = None
         if any(lifted):
@@ -85,16 +86,29 @@ class TensorCheck:
     def reason(self, *tensors: torch.Tensor) -> Mismatch:
         """Return why tensors do not fit."""
         verdict = self._guards.check_verbose(*tensors, tensor_check_names=self._names)
-        lifts = []
-        for tensor, name, shape, dims in zip(
-            tensors, self._names, self._shapes, self._lifted, strict=True
-        ):
-            if isinstance(tensor, torch.Tensor) and tensor.dim() == len(shape):
-                sizes = zip(tensor.shape, shape, strict=True)
-                for dim, (now, before) in enumerate(sizes):
-                    if dim not in dims and now != before and min(now, before) > 1:
-                        lifts.append(f"{name}.shape[{dim}]")
-        return Mismatch(str(verdict), tuple(lifts))
+        lifts: list[str] = []
+        only_sizes = True
+        for number, tensor in enumerate(tensors):
+            shape, dims = self._shapes[number], self._lifted[number]
+            if not isinstance(tensor, torch.Tensor) or tensor.dim() != len(shape):
+                only_sizes = False
+                continue
+            only_sizes &= _kind_of(tensor) == self._kinds[number]
+            sizes = zip(tensor.shape, shape, strict=True)
+            for dim, (now, before) in enumerate(sizes):
+                if dim in dims or now == before:
+                    continue
+                if min(now, before) > 1:
+                    lifts.append(f"{self._names[number]}.shape[{dim}]")
+                else:
+                    only_sizes = False
+        return Mismatch(str(verdict), tuple(lifts), only_sizes and bool(lifts))
+
+
+def _kind_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """Return what a tensor is beside its sizes and strides."""
+    kind = type(tensor), tensor.dtype, tensor.device, tensor.layout
+    return (*kind, tensor.requires_grad)
 
 
 class OverlapCheck:

@@ -62,12 +62,14 @@ class Failure(NamedTuple):
         shown: What was there instead, as text.
         kind: Type of what was there.
         lifts: Paths of the numbers that made the difference.
+        only_sizes: Whether these are sizes, and nothing else of the tensors differs.
     """
 
     number: int
     shown: str
     kind: type
     lifts: tuple[str, ...] = ()
+    only_sizes: bool = False
 
 
 def failure(index: int, value: object = ABSENT) -> Failure:
@@ -75,7 +77,7 @@ def failure(index: int, value: object = ABSENT) -> Failure:
     if type(value) is Elsewhere:
         return Failure(index + value.distance, "", Absent)
     if type(value) is Mismatch:
-        return Failure(index, value.text, int, value.lifts)
+        return Failure(index, value.text, int, value.lifts, value.only_sizes)
     return Failure(index, "" if value is ABSENT else shown(value), type(value))
 
 
@@ -94,11 +96,13 @@ class Mismatch(NamedTuple):
 
     Attributes:
         text: The reason.
-        lifts: Paths of the sizes that differ, if nothing else does.
+        lifts: Paths of the sizes that differ and may be lifted.
+        only_sizes: Whether nothing else differs.
     """
 
     text: str
     lifts: tuple[str, ...]
+    only_sizes: bool
 
 
 @dataclass

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from magweld.frontend.catalogue import Break
+from magweld.frontend.guards.guard import Failure
 from magweld.frontend.lifting.ahead import SizesAhead
 from magweld.frontend.records.policy import LiftingPolicy
 from magweld.frontend.records.record import Record
@@ -48,6 +49,11 @@ class RecordCache:
         self.ahead: SizesAhead | None = None
         self._given_up: dict[Signature, str] = {}
 
+    @property
+    def is_new(self) -> bool:
+        """Whether there has been no record yet."""
+        return self._added == 0
+
     def add(self, record: Record) -> None:
         """Put a new record first; the least recently used one may go."""
         record.number = self._added
@@ -65,6 +71,28 @@ class RecordCache:
     def drop(self) -> None:
         """Forget every record."""
         self.records = []
+
+    def note_miss(self, failures: Sequence[tuple[Record, Failure]]) -> None:
+        """Take note of the guards that kept each record from answering a call.
+
+        A record that no call has hit, and that sizes alone keep from this one, tells
+        that these change from call to call. They are lifted, so the next record is for
+        the sizes of this one as well: unless its code is there, it goes.
+
+        Args:
+            failures: Each record with the guard that failed.
+        """
+        unused = [
+            (record, failure)
+            for record, failure in failures
+            if failure.only_sizes and not record.hits and not record.trains
+        ]
+        changing = {path for _, failure in unused for path in failure.lifts}
+        guards = [(record.guards[f.number], f) for record, f in failures]
+        self.lifting.note_miss(guards, changing)
+        lifted = [r for r, f in unused if self.lifting.wanted.issuperset(f.lifts)]
+        gone = [record for record in lifted if record.give_up()]
+        self.records = [r for r in self.records if all(r is not one for one in gone)]
 
     def refuse(self, signature: Signature, refusal: Break) -> None:
         """Count a refused run; after some, such calls are no longer monitored."""

@@ -47,6 +47,7 @@ class RecordMaker:
             failing=captured.graph.failing,
             grad_enabled=captured.grad_enabled,
             is_timed=all(tensor.is_cpu for tensor in captured.graph.examples),
+            trains=captured.graph.trains,
         )
         for reason, where in captured.written_out:
             self._note(record, "loop-written-out", reason, where)

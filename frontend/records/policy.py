@@ -36,8 +36,18 @@ class LiftingPolicy:
         """Return a policy of the same kind that knows nothing yet."""
         return LiftingPolicy(self._automatic)
 
-    def note_miss(self, failures: Sequence[tuple[Guard, Failure]]) -> None:
-        """Take note of the guards that failed in one call."""
+    def note_miss(
+        self,
+        failures: Sequence[tuple[Guard, Failure]],
+        changing: Iterable[str] = (),
+    ) -> None:
+        """Take note of the guards that failed in one call.
+
+        Args:
+            failures: The guard of each record that failed, and how.
+            changing: Paths of sizes among them of which no value has come back: they
+                are lifted at the second value.
+        """
         if not self._automatic:
             return
         paths: set[str] = set()
@@ -52,6 +62,7 @@ class LiftingPolicy:
         for path in computed:
             # Tensors hold data: what follows from them does not settle.
             self._failures[path] += LIFT_AFTER
+        self._failures.update(dict.fromkeys(changing, LIFT_AFTER))
         often = {path for path in paths if self._failures[path] >= LIFT_AFTER}
         often = {path for path in often if self._pinned[path] < MAX_PINNED}
         self.wanted |= often

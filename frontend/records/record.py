@@ -74,6 +74,7 @@ class Record:
         begins: File, line and function behind a break where it begins, "" for the call.
         tiered: The graph as torch and compiled code run it, None if it has one tier.
         is_timed: Whether the time of a call tells what the graph costs: not on a GPU.
+        trains: Whether a gradient may flow through the graph.
     """
 
     graph: fx.GraphModule
@@ -92,6 +93,7 @@ class Record:
     begins: str = ""
     tiered: TieredGraph | None = None
     is_timed: bool = False
+    trains: bool = False
 
     def __repr__(self) -> str:
         counts = f"{self.operators} operators, {self._inputs} inputs, {self.hits} hits"
@@ -126,6 +128,10 @@ class Record:
             # Hits then call the code without anything between.
             self.compiled = self.tiered.taken or compiled
             self.tiered.on_taken = partial(setattr, self, "compiled")
+
+    def give_up(self) -> bool:
+        """Have no code made for the graph; return whether that was still to be made."""
+        return self.tiered is not None and self.tiered.give_up()
 
     def mlir(self, stage: str) -> str:
         """Return the compiled module at a stage: "torch", "linalg", "tile-graph", ...

@@ -364,6 +364,24 @@ class TieredGraph:
         self._preparation = preparation
         self._run = self._until_ready
 
+    def give_up(self) -> bool:
+        """Leave the graph to torch if nobody has begun to make its code.
+
+        Returns:
+            Whether that is so.
+        """
+        # Another thread may be at it, or have been at it when the process was forked.
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if self._preparation is None:
+                return False
+            self._preparation = None
+            self._run = self._through_torch
+            return True
+        finally:
+            self._lock.release()
+
     def _prepare(self, seconds: float) -> None:
         """Let the preparation go on for a while, if there is one."""
         start, preparation = time.perf_counter(), self._preparation

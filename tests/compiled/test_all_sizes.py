@@ -19,7 +19,7 @@ from magweld.graphs.lifted_graph import LiftedGraph
 from magweld.paced import Paced
 from magweld.sized_graph import SizedGraph
 
-# The first three lift the size, the next ones compile the program; the others use it,
+# The first two lift the size, the next ones compile the program; the others use it,
 # or, where no recorded graph is for them, are recorded by themselves.
 FIRST = (4, 6, 9, 5, 8, 11)
 SIZES = (2, 3, 7, 31, 32, 33, 64, 100, 257, 1, 0, 5)
@@ -402,13 +402,40 @@ def test_one_program_has_a_cache_that_grows(new: int, masked: bool) -> None:
 
 
 @pytest.mark.usefixtures("only_for_all_sizes")
-def test_no_length_of_a_cache_gets_a_program_of_its_own() -> None:
+@pytest.mark.parametrize("most", [16, 32])
+def test_no_length_of_a_cache_gets_a_program_of_its_own(most: int) -> None:
     torch.manual_seed(0)
-    text = [*range(12, 32)]
+    text = [*range(12, most)]
     calls = (*FIRST, *text * (COMPILE_AFTER + 1))
     program = run(Cached(), lambda length: cached(length, 1), calls)
     (graph,) = [graph for graph in lifted(program) if tiers_of(graph)]
     assert (graph.compiled, graph.made) == (0, 1)
+
+
+@pytest.mark.usefixtures("only_for_all_sizes")
+def test_a_length_of_a_cache_that_comes_again_at_once_gets_a_program() -> None:
+    torch.manual_seed(0)
+    calls = (*FIRST, *[20] * COMPILE_AFTER)
+    program = run(Cached(), lambda length: cached(length, 1), calls)
+    (graph,) = [graph for graph in lifted(program) if tiers_of(graph)]
+    assert (graph.compiled, graph.made) == (1, 2)
+
+
+def test_texts_are_written_by_one_program() -> None:
+    torch.manual_seed(0)
+    model = Cached().eval()
+    program = trace(model, compile="background")
+    for _ in range(3):
+        x, *cache = cached(8, 1)
+        for _ in range(8):
+            with torch.no_grad():
+                written, expected = program(x, *cache), model(x, *cache)
+            torch.testing.assert_close(written, expected, rtol=1e-4, atol=1e-5)
+            x, *cache = written
+        # No code is made for the first length, either.
+        program.wait()
+    stats = program.stats()
+    assert (stats["records"], stats["compilations"]) == (1, 1)
 
 
 @pytest.mark.usefixtures("only_for_all_sizes")
@@ -577,12 +604,11 @@ def test_tensors_with_gaps_get_their_own_program() -> None:
 
 
 @pytest.mark.usefixtures("only_for_all_sizes")
+@torch.no_grad()
 def test_a_hit_looks_up_its_form_and_follows_evictions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def model(x: Tensor) -> Tensor:
-        return torch.tanh(x) * 2 + torch.softmax(x, -1)
-
+    model = feed_forward()
     program = run(model, rows, FIRST)
     (graph,) = lifted(program)
     assert graph.all_sizes is not None
@@ -597,16 +623,17 @@ def test_a_hit_looks_up_its_form_and_follows_evictions(
     monkeypatch.setattr(SizedGraph, "form", counted)
 
     def check(given: Tensor) -> None:
-        torch.testing.assert_close(program(given), model(given), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(program(given), model(given), rtol=1e-4, atol=1e-5)
 
     for _ in range(3):
-        check(torch.randn(9, 16))
+        check(torch.randn(11, 16))
     assert not asked, "known sizes are not worked out again"
-    monkeypatch.setattr(sized.forms, "_limit", 1)
+    # A form of one kernel has no arena.
+    monkeypatch.setattr(sized.forms, "_limit", -1)
     check(torch.randn(40, 16))  # the other forms go
     assert (len(sized.forms), len(asked)) == (1, 1)
-    check(torch.randn(9, 16))
-    check(torch.randn(9, 16))
+    check(torch.randn(11, 16))
+    check(torch.randn(11, 16))
     assert (len(sized.forms), len(asked)) == (1, 2)
     assert graph.compiled == 0
 

@@ -169,8 +169,9 @@ def test_cells_with_changing_steps_and_rows(grad):
         for rows, steps in ((2, 3), (3, 4), (4, 6), (2, 2), (5, 9), (3, 5), (4, 4))
     ]
     with torch.set_grad_enabled(grad):
-        traced = run(module, calls, records=3, dynamic="auto", loops=1)
-    assert traced.stats()["hits"] == 4
+        records = 3 if grad else 2
+        traced = run(module, calls, records=records, dynamic="auto", loops=1)
+    assert traced.stats()["hits"] == len(calls) - records
 
 
 def test_gradients_flow_through_the_iterations():

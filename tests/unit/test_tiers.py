@@ -175,6 +175,25 @@ def test_a_call_takes_the_code_without_anybody_waiting() -> None:
     assert graph(1) == (1,)
 
 
+def test_no_code_is_made_for_what_was_given_up() -> None:
+    gate = Gate(Code(Clock(), 1.0))
+    tiers = Tiers(in_background=True, races=False)
+    graph = tiers.graph(lambda x: x, lambda: Work(gate))
+    assert graph.give_up()
+    assert not tiers.pending
+    assert tiers.wait()
+    assert graph(3) == 3
+    assert gate.thread is None
+    # What is being made already is made.
+    begun = tiers.graph(lambda x: x, lambda: Work(gate))
+    begun.prepare(None)
+    assert not begun.give_up()
+    gate.open.set()
+    assert tiers.wait()
+    assert begun.taken is not None
+    assert not begun.give_up()
+
+
 def test_failures_are_reported_in_the_thread_of_a_call() -> None:
     tiers = Tiers(in_background=True, races=True)
     work = Gate(ValueError("no code"))

@@ -112,6 +112,12 @@ class AllSizes:
         made: list[Any] = [tier.compiled for tier in self._tiers]
         return all(sized is None or sized.is_whole for sized in made)
 
+    @property
+    def grows(self) -> bool:
+        """Whether a size and a constant is a size, as of a cache that grows."""
+        made: list[Any] = [tier.compiled for tier in self._tiers]
+        return any(sized is not None and sized.relation.offsets for sized in made)
+
     def note(self, shapes: Shapes, numbers: tuple[Any, ...]) -> None:
         """Remember sizes and numbers of a call, or of the recorded run."""
         if len(self._seen) < _MOST_SEEN:

@@ -110,6 +110,7 @@ class LiftedGraph:
         self.seconds = 0.0
         self.through_torch = 0
         self.was_final = compile_graph is None
+        self._last: Hashable | None = None
         self.sizes_of_all: Hashable | None = None
 
     @property
@@ -211,14 +212,17 @@ class LiftedGraph:
         self, key: Any, tensors: list[torch.Tensor], numbers: tuple[Any, ...]
     ) -> tuple[Any, bool]:
         """Return the program for all sizes, if any, and whether to make a form."""
+        last, self._last = self._last, key
         sizes = self.all_sizes
         sized = None if sizes is None else sizes.find(key, tensors, numbers)
         if sizes is None or sized is None:
             return None, self.forms.is_wanted(key)
         # No program is made for each length of a cache that grows, unless that for all
-        # sizes has turned out to be no faster than torch.
+        # sizes has turned out to be no faster than torch: hardly any call has the
+        # length of the one before it.
         is_slow = sized.is_decided and not sized.is_clearly_compiled
-        if self.forms.kinds > _FEW and not is_slow:
+        is_one_of_many = self.forms.kinds > _FEW or (sizes.grows and key != last)
+        if is_one_of_many and not is_slow:
             return sized, self.forms.is_wanted(key, COMPILE_BESIDE, _FEW)
         # The program for all sizes is slower than one for the sizes of a call, and much
         # slower where torch runs a part of it. Where it has lost it is of no use.
