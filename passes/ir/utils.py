@@ -20,8 +20,12 @@ def operations_of(root: ir.Operation | ir.OpView, kind: type[OpT]) -> list[OpT]:
     The list is made before it is returned, so that the caller may rewrite.
     """
     found: list[OpT] = []
+    # Making the view of an operation takes longer than reading its name.
+    name = getattr(kind, "OPERATION_NAME", None)
 
     def visit(op: ir.Operation) -> ir.WalkResult:
+        if name is not None and op.name != name:
+            return ir.WalkResult.ADVANCE
         view = op.opview
         if isinstance(view, kind):
             found.append(view)

@@ -75,16 +75,15 @@ def test_error_and_special_values(name: str, build) -> None:
     assert error[finite].max() <= BOUNDS[name]
 
 
-@pytest.mark.parametrize("extent", [1, 2, 5, 8, 15, 33])
 @pytest.mark.parametrize("name", BOUNDS)
-def test_scalars_and_short_vectors_give_the_same(name: str, extent: int, build) -> None:
-    x = torch.rand(64)[:extent].clone()
-    short = build(KERNEL.format(n=extent, name=name))
+def test_scalars_and_short_vectors_give_the_same(name: str, build) -> None:
     long = build(KERNEL.format(n=64, name=name))
-    padded = torch.cat([x, torch.ones(64 - extent)])
-    assert torch.equal(
-        short(x, torch.empty(extent)), long(padded, torch.empty(64))[:extent]
-    )
+    for extent in (1, 2, 5, 8, 15, 33):
+        x = torch.rand(64)[:extent].clone()
+        short = build(KERNEL.format(n=extent, name=name))
+        padded = torch.cat([x, torch.ones(64 - extent)])
+        expected = long(padded, torch.empty(64))[:extent]
+        assert torch.equal(short(x, torch.empty(extent)), expected), extent
 
 
 @pytest.mark.parametrize("name", ["sin", "cos", "atan"])

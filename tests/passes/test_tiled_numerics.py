@@ -160,8 +160,8 @@ def test_tiled_is_untiled(
     untiled: Callable[[Path], Case],
     whole: bool,
 ) -> None:
-    # Each graph has two kinds of divisors and two of others, each choice half of them.
-    other = choice is not None and (PATHS.index(path) + FORCED.index(choice)) % 2
+    # Each graph has one kind of divisors and one of others, each choice a quarter.
+    other = choice is not None and (PATHS.index(path) + FORCED.index(choice)) % 4
     if other and not whole:
         pytest.skip("a case of `--whole`")
     tiled = lower(path.read_text(), steps(choice))
