@@ -110,10 +110,12 @@ def _link(
         if receiver:
             args, lifted = (*receiver, *args), (None, *lifted)
         function = descriptor
+    if type(function) is FunctionType:
+        returns = returns and not function.__code__.co_flags & _GENERATOR
+        if not lifted_kwargs and all(one is None for one in lifted):
+            return Link(id(function), (), {}, lifted, lifted_kwargs, returns)
     held = tuple(map(hold, args))
     held_kwargs = {name: hold(value) for name, value in kwargs.items()}
-    if type(function) is FunctionType and function.__code__.co_flags & _GENERATOR:
-        returns = False
     return Link(id(function), held, held_kwargs, lifted, lifted_kwargs, returns)
 
 

@@ -81,8 +81,9 @@ class Link:
 
     Attributes:
         callee: Id of the function that the call runs; it lives as long as the call.
-        args: Positional arguments, the receiver included, as held.
-        kwargs: Keyword arguments, as held.
+        args: Positional arguments, the receiver included, as held; none where a
+            function of Python gets no expression.
+        kwargs: Keyword arguments, likewise.
         lifted: Expressions of the positional arguments.
         lifted_kwargs: Expressions of the keyword arguments.
         returns: Whether the result of the call is what the function returns.
@@ -188,6 +189,10 @@ Rule = Callable[["Shadow", Step, list[Any]], None]
 Stepless = Callable[["Shadow", Row, list[Any]], bool]
 
 
+# Calls whose operands are arguments, and a callable.
+_LINKED: Final = ("CALL", "CALL_KW")
+
+
 class Shadow:
     """Follows lifted values through one frame, beside its observer.
 
@@ -234,13 +239,15 @@ class Shadow:
 
     def _begin(self, row: Row, stack: list[Any]) -> Step:
         floor = len(stack) - row.taken
-        seen = max(0, min(floor, len(stack) - 1))
-        before = [None] * seen
-        before += [hold(obj) for obj in stack[seen:]]
         operands = {}
         if self.stack:
             for position in [p for p in self.stack if p >= floor]:
                 operands[position] = self.stack.pop(position)
+        seen = max(0, min(floor, len(stack) - 1))
+        if not operands and row.opname in _LINKED:
+            seen = len(stack)  # its link has the arguments
+        before = [None] * seen
+        before += [hold(obj) for obj in stack[seen:]]
         step = self.step = Step(row, before, operands)
         if row.instruction.begin is not None:
             row.instruction.begin(self, step, stack)

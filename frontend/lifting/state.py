@@ -166,13 +166,16 @@ class Lifting:
             self.reads.append((slot_of(node.obj, kind, key), expression))
 
     def _find(self, node: Node, kind: Kind, key: Any, value: Any) -> Expression | None:
+        places = self._heap.get(id(node.obj))
+        lifts = type(value) in NUMBERS and kind in _LIFTED_KINDS
+        if places is None and not lifts:
+            return None  # most reads
         if kind is Kind.INDEX and key < 0 and node.owned:
             key += size_of(node.obj)
         slot = slot_of(node.obj, kind, key)
-        places = self._heap.get(slot[0], {})
-        if slot in places:
+        if places is not None and slot in places:
             return places[slot]
-        if type(value) not in NUMBERS or kind not in _LIFTED_KINDS:
+        if not lifts:
             return None
         edge = self._graph.edges.get(slot)
         if edge is None or node.owned or key in node.written:
