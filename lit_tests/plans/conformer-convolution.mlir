@@ -10,9 +10,9 @@
 // V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "slower: 3.706e-03 s together, 3.010e-03 s apart"}
 // V100: }) {footprint = 66816 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00281[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00303[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 64, 256]>, traffic_after = 335806464 : i64, traffic_before = 471863296 : i64
 // V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "other-readers: generic_11 is read outside of the group and its tiles are staged"}
-// V100: }) {footprint = 0 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00118[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00118[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[64, 512, 512]>, traffic_after = 201326592 : i64, traffic_before = 201326592 : i64
+// V100: }) {footprint = 0 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{7\.94[0-9]*E-4}} : f64{{.*}}seconds_apart = {{7\.94[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[64, 512, 512]>, traffic_after = 134217728 : i64, traffic_before = 134217728 : i64
 // V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "other-readers: generic_11 is read outside of the group and its tiles are staged"}
-// V100: }) {footprint = 0 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00118[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00118[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[64, 512, 512]>, traffic_after = 201326592 : i64, traffic_before = 201326592 : i64
+// V100: }) {footprint = 0 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{7\.94[0-9]*E-4}} : f64{{.*}}seconds_apart = {{7\.94[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[64, 512, 512]>, traffic_after = 134217728 : i64, traffic_before = 134217728 : i64
 // V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from tensor.expand_shape"}
 // V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from tensor.expand_shape"}
 // V100: }) {footprint = 16960 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{3\.36[0-9]*E-4}} : f64{{.*}}seconds_apart = {{7\.08[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[1, 4, 512, 1]>, traffic_after = 201390080 : i64, traffic_before = 469825536 : i64
@@ -27,9 +27,9 @@
 // H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "slower: 7.711e-04 s together, 6.819e-04 s apart"}
 // H100: }) {footprint = 132608 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{6\.28[0-9]*E-4}} : f64{{.*}}seconds_apart = {{6\.98[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[1, 128, 256]>, traffic_after = 203427840 : i64, traffic_before = 471863296 : i64
 // H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "other-readers: generic_11 is read outside of the group and its tiles are staged"}
-// H100: }) {footprint = 0 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{8\.37[0-9]*E-4}} : f64{{.*}}seconds_apart = {{8\.37[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[64, 512, 512]>, traffic_after = 201326592 : i64, traffic_before = 201326592 : i64
+// H100: }) {footprint = 0 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{5\.59[0-9]*E-4}} : f64{{.*}}seconds_apart = {{5\.59[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[64, 512, 512]>, traffic_after = 134217728 : i64, traffic_before = 134217728 : i64
 // H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "other-readers: generic_11 is read outside of the group and its tiles are staged"}
-// H100: }) {footprint = 0 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{8\.37[0-9]*E-4}} : f64{{.*}}seconds_apart = {{8\.37[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[64, 512, 512]>, traffic_after = 201326592 : i64, traffic_before = 201326592 : i64
+// H100: }) {footprint = 0 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{5\.59[0-9]*E-4}} : f64{{.*}}seconds_apart = {{5\.59[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[64, 512, 512]>, traffic_after = 134217728 : i64, traffic_before = 134217728 : i64
 // H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from tensor.expand_shape"}
 // H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from tensor.expand_shape"}
 // H100: }) {footprint = 16960 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{9\.32[0-9]*E-5}} : f64{{.*}}seconds_apart = {{1\.92[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[4, 1, 512, 1]>, traffic_after = 201390080 : i64, traffic_before = 469825536 : i64

@@ -19,7 +19,7 @@ from magweld.passes.analysis.runtime_extents import stand_ins_of
 from magweld.passes.analysis.winograd import winograd_tile
 from magweld.passes.ir.cloning import defining_op
 from magweld.passes.ir.pads import Pad, static_pad
-from magweld.passes.ir.slices import Slice, sliced_operand
+from magweld.passes.ir.slices import Slice, sliced_operand, static_slice
 from magweld.passes.tiling.arithmetic import (
     argument_uses,
     cheap_operations,
@@ -174,7 +174,7 @@ def _indexing_maps(root: Any) -> list[Any]:
 
 def _opaque_model(operator: Any, name: str, root: Any) -> OperatorModel:
     extents = parallel_extents(root)
-    inputs = [ir.RankedTensorType(value.type) for value in inputs_of(operator)]
+    moved = static_slice(defining_op(root.results[0]))
     results = [ir.RankedTensorType(result.type) for result in operator.results]
     moves = root.name.startswith("tensor.")
     return OperatorModel(
@@ -182,10 +182,18 @@ def _opaque_model(operator: Any, name: str, root: Any) -> OperatorModel:
         kind=OperatorKind.MOVE if moves else OperatorKind.OTHER,
         extents=extents,
         parallel=tuple(range(len(extents))),
-        reads=tuple(_whole(i, type_) for i, type_ in enumerate(inputs)),
+        reads=tuple(_moved(i, v, moved) for i, v in enumerate(inputs_of(operator))),
         writes=tuple(_whole(i, type_) for i, type_ in enumerate(results)),
         flops=0,
     )
+
+
+def _moved(argument: int, value: Any, slice_: Slice | None) -> Access:
+    """Return how an operator reads an input that it takes whole, or a slice of."""
+    access = _whole(argument, ir.RankedTensorType(value.type))
+    if slice_ is None or slice_.source != value:
+        return access
+    return replace(access, part=slice_.sizes)
 
 
 def _is_direct(operator: Any, root: Any) -> bool:

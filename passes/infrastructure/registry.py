@@ -37,6 +37,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "magweld.passes.cpu.generalize_operations:GeneralizeOperations",
     ),
     ("generalize-pads", "magweld.passes.graph.generalize_pads:GeneralizePads"),
+    ("generalize-slices", "magweld.passes.graph.generalize_slices:GeneralizeSlices"),
     ("hoist-collapse", "magweld.passes.graph.hoist_collapse:HoistCollapse"),
     ("hoist-expand", "magweld.passes.graph.hoist_expand:HoistExpand"),
     ("hoist-slice", "magweld.passes.graph.hoist_slice:HoistSlice"),

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from magweld.bindings import ir
+from magweld.bindings import ir, linalg
 from magweld.passes.ir.cloning import defining_op
 
 
@@ -60,6 +60,21 @@ def static_slice(op: Any) -> Slice | None:
     shape = tuple(op.operation.results[0].type.shape)
     kept = matching_dims(numbers["sizes"], shape)
     return Slice(op.operation.operands[0], numbers["offsets"], numbers["sizes"], kept)
+
+
+def is_read_in_place(op: Any) -> bool:
+    """Tell whether an operation is a box of a tensor that operators read where it is.
+
+    Convolutions want whole images.
+    """
+    if static_slice(op) is None or 0 in op.results[0].type.shape:
+        return False
+    users = [use.owner.operation for use in op.results[0].uses]
+    return all(
+        user.name == "tensor.concat"
+        or (user.name.startswith("linalg.") and not linalg.isa_convolution_op(user))
+        for user in users
+    )
 
 
 def sliced_operand(value: Any, inputs: Collection[Any]) -> Slice:

@@ -17,6 +17,7 @@ from magweld.passes.graph.expand_bags import ExpandBags
 from magweld.passes.graph.fold_slices import FoldSlices
 from magweld.passes.graph.fold_transpose import FoldTranspose
 from magweld.passes.graph.generalize_pads import GeneralizePads
+from magweld.passes.graph.generalize_slices import GeneralizeSlices
 from magweld.passes.graph.hoist_collapse import HoistCollapse
 from magweld.passes.graph.hoist_expand import HoistExpand
 from magweld.passes.graph.hoist_slice import HoistSlice
@@ -126,6 +127,7 @@ def graph_steps(
     prepare = (
         *preparation_steps(roll_loops=roll_loops, memory_budget=memory_budget),
         GeneralizePads(device),
+        GeneralizeSlices(device),
     )
     return {
         Phase.LINALG: (LowerTorchToLinalg(), ExpandBags()),

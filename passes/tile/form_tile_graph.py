@@ -19,7 +19,7 @@ from magweld.passes.analysis.operator_model import REMATERIALISED, is_rematerial
 from magweld.passes.infrastructure.base import FunctionPass
 from magweld.passes.ir.cloning import ValueMap, clone_mapped, defining_op
 from magweld.passes.ir.pads import is_part_of_windows
-from magweld.passes.ir.slices import static_slice
+from magweld.passes.ir.slices import is_read_in_place
 from magweld.passes.ir.static_shapes import require_static_shapes
 from magweld.passes.ir.utils import located_error
 from magweld.targets import Device, device
@@ -88,7 +88,7 @@ class _Former:
         if op.name.startswith("linalg.") and not op.results:
             raise located_error(op, "cannot be part of a tile graph: it has no result")
         is_helper = op.name in REMATERIALISED and is_rematerialised(op.results[0])
-        if is_helper or is_part_of_windows(op) or _is_private_slice(op):
+        if is_helper or is_part_of_windows(op) or is_read_in_place(op):
             self._prologue[op] = op
             return
         for names, convert in self._table():
@@ -202,18 +202,6 @@ class _Former:
         number = self._names.get(base, 0)
         self._names[base] = number + 1
         return f"{base}_{number}"
-
-
-def _is_private_slice(op: Any) -> bool:
-    """A box of a tensor that is read in place; convolutions want whole images."""
-    if static_slice(op) is None or 0 in op.results[0].type.shape:
-        return False
-    users = [use.owner.operation for use in op.results[0].uses]
-    return all(
-        user.name == "tensor.concat"
-        or (user.name.startswith("linalg.") and not linalg.isa_convolution_op(user))
-        for user in users
-    )
 
 
 def _zero(type_: Any) -> Any:

@@ -76,7 +76,7 @@ class Region(NamedTuple):
 
     def by_tile(self, transaction: int) -> int:
         """Return the bytes of whole transactions that one tile reads."""
-        sizes = tuple([interval.size for interval in self.box])
+        sizes = self.read.moved or tuple([interval.size for interval in self.box])
         return self.moved(transaction, sizes) * self.times
 
 

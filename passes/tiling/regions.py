@@ -177,6 +177,12 @@ class Access:
         )
 
     @functools.cached_property
+    def moved(self) -> tuple[int, ...] | None:
+        """Extents of the slice that a move takes; None for any other read."""
+        is_move = all(expr is None for expr in self.index) and self.first is None
+        return self.part if is_move else None
+
+    @functools.cached_property
     def total_bytes(self) -> int:
         """Bytes of the whole tensor, or of the slice of it that is accessed."""
         return math.prod(self.part or self.shape) * self.element_bytes

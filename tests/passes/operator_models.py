@@ -25,7 +25,7 @@ def loops(*numbers: int) -> tuple[LinearIndex, ...]:
 def access(
     argument: int,
     shape: tuple[int, ...],
-    index: tuple[LinearIndex, ...],
+    index: tuple[LinearIndex | None, ...],
     *,
     border: tuple[tuple[int, int], ...] | None = None,
 ) -> Access:

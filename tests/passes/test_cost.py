@@ -23,7 +23,13 @@ from magweld.passes.tiling.external_reads import RESIDENT_FRACTION, transaction_
 from magweld.passes.tiling.group import Group, Source
 from magweld.passes.tiling.placement import footprint_bytes
 from magweld.passes.tiling.propagation import Tiles, propagate
-from magweld.passes.tiling.regions import ZERO, Interval, LinearIndex, OperatorKind
+from magweld.passes.tiling.regions import (
+    ZERO,
+    Interval,
+    LinearIndex,
+    OperatorKind,
+    OperatorModel,
+)
 from magweld.passes.tiling.steps import (
     BORDERED_BYTES,
     LEAST_READS,
@@ -64,6 +70,16 @@ def test_connected_operators_move_no_intermediate() -> None:
     read_by_a_tile = (8 * 16 + 16 * 32) * 4
     assert found.tile_traffic == 8 * read_by_a_tile + 64 * 4
     assert found.traffic == (64 * 16 + 16 * 32 + 64) * 4
+
+
+def test_a_slice_moves_what_it_takes() -> None:
+    taken = replace(access(0, (8, 64), (None, None)), part=(2, 64))
+    made = access(0, (2, 64), (None, None))
+    node = OperatorModel(
+        "slice", OperatorKind.MOVE, (2, 64), (0, 1), (taken,), (made,), 0
+    )
+    found = price(chain(node), (2, 64), device())
+    assert found.traffic == found.tile_traffic == 2 * (2 * 64 * 4)
 
 
 def test_a_tensor_that_two_nodes_read_by_one_region_counts_once() -> None:

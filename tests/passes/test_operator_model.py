@@ -238,6 +238,13 @@ def test_what_is_no_sum_of_loops_is_computed_whole(
     assert len(model.parallel) == len(model.extents)
 
 
+def test_a_slice_reads_what_it_takes() -> None:
+    (read,) = model_of(SLICE, "tensor<4xf32>", "tensor<2xf32>").reads
+    assert (read.shape, read.moved, read.total_bytes) == ((4,), (2,), 2 * 4)
+    (read,) = model_of(SOFTMAX, "tensor<4xf32>", "tensor<4xf32>").reads
+    assert (read.moved, read.total_bytes) == (None, 4 * 4)
+
+
 def test_joined_tensors_are_taken_whole_along_one_dimension() -> None:
     model = model_of(CONCAT, "tensor<4x3xf32>", "tensor<4x6xf32>")
     assert model.kind is OperatorKind.CONCATENATION
