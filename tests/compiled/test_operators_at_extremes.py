@@ -75,7 +75,7 @@ def problem(found: Tensor, expected: Tensor) -> str:
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_operators_at_extremes(dtype: torch.dtype) -> None:
+def test_operators_at_extremes(dtype: torch.dtype, whole: bool) -> None:
     x = extremes(dtype)
     y = second(x)
     every = taken(x, y)
@@ -87,6 +87,9 @@ def test_operators_at_extremes(dtype: torch.dtype) -> None:
         if name not in refused or runs_without_data(function, x, y)
     }
     assert len(functions) > 40
+    if dtype is torch.int64 and not whole:
+        # What they become differs from that of the narrower type in the type alone.
+        functions = dict([*functions.items()][::2])
     compiled = compile_graph(graph_of(functions.values()), [x, y])
     results = compiled(x.clone(), y.clone())
     wrong = {}

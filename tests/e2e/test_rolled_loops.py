@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import pytest
@@ -78,23 +79,24 @@ def cells(layers: Any, x: Tensor) -> Tensor:
     return h
 
 
-@pytest.mark.parametrize("count", [1, 3, 17, 96])
+@cache  # two tests look at some
+def lstm(count: int) -> Any:
+    """Return cells of so many steps, as they are and compiled."""
+    return compiled(cells, torch.randn(3, count, 20), cell=nn.LSTMCell(20, 24))
+
+
+@pytest.mark.parametrize("count", [1, 3, 17, 72])
 def test_lstm_cells(count: int) -> None:
-    x, cell = torch.randn(3, count, 20), nn.LSTMCell(20, 24)
-    module, artifact = compiled(cells, x, cell=cell)
-    check(module, artifact, x)
+    module, artifact = lstm(count)
+    check(module, artifact, torch.randn(3, count, 20))
     check(module, artifact, torch.randn(3, count, 20))
     assert len(loops_of(artifact)) == (count >= 17)
 
 
 def test_code_does_not_grow_with_the_count() -> None:
     # How many iterations one body of the loop has depends on the count, within bounds.
-    few, many = (24, 96)
-    sizes = []
-    for count in (few, many):
-        x = torch.randn(3, count, 20)
-        _, artifact = compiled(cells, x, cell=nn.LSTMCell(20, 24))
-        sizes.append(sum(map(len, artifact.program.objects)))
+    few, many = (17, 72)
+    sizes = [sum(map(len, lstm(count)[1].program.objects)) for count in (few, many)]
     assert sizes[1] < 2 * sizes[0] < sizes[0] * many / few
 
 
@@ -179,7 +181,7 @@ def test_two_layers_in_one_iteration() -> None:
             b = layers["second"](a, b)
         return a + b
 
-    x = torch.randn(40, 3, 12)
+    x = torch.randn(20, 3, 12)
     layers = {"first": nn.GRUCell(12, 12), "second": nn.GRUCell(12, 12)}
     module, artifact = compiled(function, x, **layers)
     check(module, artifact, x)
@@ -290,7 +292,7 @@ def test_near_misses_stay(function: Callable[..., Tensor]) -> None:
 
 
 def test_other_weights_stay() -> None:
-    layers = {f"layer{n}": nn.Linear(16, 16) for n in range(40)}
+    layers = {f"layer{n}": nn.Linear(16, 16) for n in range(30)}
 
     def function(layers: Any, x: Tensor) -> Tensor:
         for layer in layers.values():
