@@ -290,7 +290,13 @@ def test_a_page_tells_what_was_decided(page_text: str) -> None:
     assert re.search(r"conftest\.py:\d+", shown)
     assert '"tile_graph.subgraph"() ({' in shown
     assert '"tile_graph.for_tiles"() ({' in shown
-    assert re.search(r"\d µs, [\d.]+ [nµm]?s \([\d.e+]+ x\)", shown)
+    assert re.search(r"\d µs, [\d.]+ [nµm]?s \([\d.]+ x\)", shown)
+
+
+def test_a_step_without_a_prediction_shows_what_was_measured(page_text: str) -> None:
+    times = re.findall(r'<span class="note">([^<]*)</span>', page_text)
+    assert any(re.fullmatch(r"[\d.]+ [nµm]?s", text) for text in times)
+    assert not any(text.startswith(",") for text in times)
 
 
 def test_steps_say_in_which_module_they_are_and_their_share(page_text: str) -> None:

@@ -173,7 +173,7 @@ class GraphView:
                 after_share=(after or 0) / most,
                 predicted=seconds_text(predicted) if predicted else "",
                 measured=seconds_text(measured) if measured else "",
-                ratio=f"{measured / predicted:.2g}" if measured and predicted else "",
+                ratio=_ratio(measured, predicted),
                 share=f"{spent[number] / total:.1%}" if spent[number] else "",
                 keys=(
                     ("order", -number),
@@ -293,3 +293,11 @@ class GraphView:
 def _once(names: Iterable[str]) -> list[str]:
     """Return names that are not empty, each once."""
     return [name for name in dict.fromkeys(names) if name]
+
+
+def _ratio(measured: float, predicted: float) -> str:
+    """Return how many times as long as predicted it took, "" where one is not known."""
+    if not measured or not predicted:
+        return ""
+    ratio = measured / predicted
+    return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2g}"
