@@ -470,7 +470,7 @@ class Engine:
             return None
         with self._log.lock:
             cache.add(record)
-            cache.lifting.note_pinned(found.capture.pinned)
+            cache.lifting.note_captured(wanted, found.capture.pinned)
             if cache is self._cache:
                 self._profit.add(cache.records)
         self._log.count("graphs")

@@ -31,6 +31,7 @@ class LiftingPolicy:
         self._automatic = automatic
         self._failures: Counter[str] = Counter()
         self._pinned: Counter[str] = Counter()
+        self._lifted: frozenset[str] = frozenset()
 
     def fresh(self) -> LiftingPolicy:
         """Return a policy of the same kind that knows nothing yet."""
@@ -69,16 +70,31 @@ class LiftingPolicy:
 
     def retreat(self, paths: frozenset[str]) -> None:
         """Leave numbers alone: the run that was to lift them was refused."""
-        for path in paths:
+        blamed = self._blamed(paths)
+        for path in blamed:
             self._pinned[path] = MAX_PINNED
-        self.wanted -= paths
+        self.wanted -= blamed
 
-    def note_pinned(self, paths: Iterable[str]) -> None:
-        """Take note of lifted numbers whose value decided about a run."""
-        for path in paths:
+    def note_captured(self, paths: frozenset[str], pinned: Iterable[str]) -> None:
+        """Take note of a run that was captured.
+
+        Args:
+            paths: What it was to lift.
+            pinned: The lifted numbers whose value decided about it.
+        """
+        decisive = frozenset(pinned)
+        for path in self._blamed(decisive):
             self._pinned[path] += 1
             if self._pinned[path] >= MAX_PINNED:
                 self.wanted -= {path}
+        self._lifted |= paths - decisive
+
+    def _blamed(self, paths: frozenset[str]) -> frozenset[str]:
+        """Return the paths that no run has lifted, or all if each has been lifted.
+
+        One number that cannot be lifted keeps a run from lifting any.
+        """
+        return paths - self._lifted or paths
 
 
 Dynamic = Literal[False, "auto"] | Mapping[str, bool | int | Sequence[int]]

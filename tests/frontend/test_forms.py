@@ -145,6 +145,7 @@ class ForAllSizes:
     tiers = ()
     reason = ""
     is_whole = True
+    grows = False
 
     def __init__(self, run: Any, verdict: Verdict) -> None:
         self._tier = TieredGraph(run)
