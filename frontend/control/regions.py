@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.control.flow import Flow, Join
 from magweld.frontend.control.scopes import TrialBranch, TrialEndedError
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.handlers import lets_through
 from magweld.frontend.monitor.observer import Observer
 
 _FUNCTION: Final = 0x3  # CO_OPTIMIZED, CO_NEWLOCALS
@@ -19,7 +20,6 @@ _DISPLAYS: Final = {"LIST_APPEND": 1, "SET_ADD": 1, "MAP_ADD": 2}
 _EXTENDS: Final = ("LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE", "DICT_MERGE")
 _TESTS: Final = ("_IF_TRUE", "_IF_FALSE")
 _MOVES: Final = ("JUMP_BACKWARD", "JUMP_FORWARD", "NOP")
-_MAX_LOOKS: Final = 64
 
 
 def why_not(flow: Flow, row: Row, join: Join) -> str:
@@ -67,44 +67,8 @@ def check_handlers(trial: TrialBranch, observer: Observer, row: Row) -> None:
         return
     following = (observer.rows[at >> 1] for at in row.normal)
     handlers = {at for after in following if after is not None for at in after.handlers}
-    if not all(_lets_through(observer, handler) for handler in handlers):
+    if not all(lets_through(observer, at, TrialEndedError) for at in handlers):
         raise StopRecordingError("tensor-value", "exceptions are handled in a branch")
-
-
-# Instructions of a handler that only look whether it is meant.
-_LOOKING: Final = frozenset(
-    {"BUILD_TUPLE", "COPY", "LOAD_CONST", "NOP", "POP_EXCEPT", "PUSH_EXC_INFO", "SWAP"}
-)
-
-
-def _lets_through(observer: Observer, offset: int) -> bool:
-    """Return whether a handler does nothing but raise the end of a branch again."""
-    caught: list[Any] = []
-    rows, frame = observer.rows, observer.frame
-    for _ in range(_MAX_LOOKS):
-        row = rows[offset >> 1]
-        if row is None:
-            return False
-        if row.opname == "RERAISE":
-            return True
-        following = min(row.normal, default=-1)
-        if row.opname == "LOAD_GLOBAL":
-            builtin = frame.f_builtins.get(row.argval)
-            caught.append(frame.f_globals.get(row.argval, builtin))
-        elif row.opname == "CHECK_EXC_MATCH":
-            if not caught or not all(map(_is_other, caught)):
-                return False
-            caught.clear()
-        elif row.opname.startswith("POP_JUMP") and row.opname.endswith("IF_FALSE"):
-            following = row.argval
-        elif row.opname not in _LOOKING:
-            return False
-        offset = following
-    return False
-
-
-def _is_other(kind: Any) -> bool:
-    return issubclass(type(kind), type) and kind not in TrialEndedError.__mro__
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from magweld.frontend.monitor.annotation import (
     unbind,
 )
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.handlers import lets_through
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import (
     adopt_top,
@@ -270,12 +271,19 @@ def _check_holders(observer: Observer, row: Row) -> None:
     Raises:
         StopRecordingError: There is such an iterator.
     """
-    rows = (observer.rows[at >> 1] for at in row.handlers)
-    if all(first is None or first.opname in _OWN_HANDLERS for first in rows):
+    if all(_passes_end(observer, at) for at in row.handlers):
         return
     for node in observer.session.graph.nodes.values():
         if is_native_iterator(node.obj) and _leads_to(node.obj, observer.frame):
             raise StopRecordingError("unknown-function", "the end of a generator")
+
+
+def _passes_end(observer: Observer, offset: int) -> bool:
+    """Return whether a handler runs no code of the program when its generator ends."""
+    first = observer.rows[offset >> 1]
+    if first is None or first.opname in _OWN_HANDLERS:
+        return True
+    return lets_through(observer, offset, GeneratorExit)
 
 
 def _leads_to(iterator: Any, frame: types.FrameType) -> bool:

@@ -17,7 +17,8 @@ def fuse_producers(root: Any) -> Any:
 
     These are element-wise linalg operations with one result that `root` or another
     one of them reads, each for one element at a time; fills and splat constants are
-    numbers then. `root` itself is returned where it reads none of all that.
+    numbers then, unless they alone have the extent of a loop. `root` itself is returned
+    where it reads none of all that.
 
         %0 = linalg.sub ins(%x, %y)
         %1 = linalg.exp ins(%0)       =>   linalg.generic ins(%x, %y) { subf, exp }
@@ -26,6 +27,8 @@ def fuse_producers(root: Any) -> Any:
         root: An element-wise operation or a reduction.
     """
     nest = _Nest(root)
+    if nest.loses_extents:
+        nest = _Nest(root, reads_numbers=True)
     if not nest.producers and not nest.numbers:
         return root
     with ir.InsertionPoint(root), root.location:
@@ -54,12 +57,17 @@ class _Nest:
     Attributes:
         producers: Those that are computed for `root`, in their order.
         numbers: Operands that are one number everywhere.
+
+    Args:
+        root: What the others are computed for.
+        reads_numbers: Whether tensors that are one number everywhere are read.
     """
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Any, reads_numbers: bool = False) -> None:
         self.producers: list[Any] = []
         self.numbers: dict[Any, Any] = {}
         self._root = root
+        self._reads_numbers = reads_numbers
         self._block = root.block
         maps = indexing_maps(root)
         self._dims = maps[0].n_dims
@@ -74,16 +82,22 @@ class _Nest:
         self._visit(root)
         self._leave_out(self._unread_unit_loops())
 
-    def _unread_unit_loops(self) -> set[int]:
-        """Loops of one iteration that only read what is computed here now.
+    @property
+    def loses_extents(self) -> bool:
+        """Whether no operand tells the extent of some loop any more."""
+        return bool(self._unread_loops())
 
-        No operand would tell their extent any more.
-        """
-        root = self._root
-        outputs = indexing_maps(root)[_inputs(root) :]
-        kept = _plain_loops([*(map_ for _, map_ in self._reads), *outputs])
-        extents = _extents(root)
-        return {d for d in range(self._dims) if d not in kept and extents.get(d) == 1}
+    def _unread_loops(self) -> set[int]:
+        """Loops that only read what is computed here now."""
+        outputs = indexing_maps(self._root)[_inputs(self._root) :]
+        maps = [*(map_ for _, map_ in self._reads), *outputs]
+        kept = _plain_loops([_composed(map_, self._kept) for map_ in maps])
+        return set(range(self._dims)) - kept
+
+    def _unread_unit_loops(self) -> set[int]:
+        """Those of one iteration, which are not needed."""
+        extents = _extents(self._root)
+        return {loop for loop in self._unread_loops() if extents.get(loop) == 1}
 
     def _leave_out(self, left: set[int]) -> None:
         """Put zero for some loops, and number the others anew."""
@@ -108,7 +122,7 @@ class _Nest:
             found = None if maker is None else maker.operation
             if not isinstance(value.type, ir.RankedTensorType):
                 self.numbers.setdefault(value, value)
-            elif found is not None and (scalar := _number(found)) is not None:
+            elif found is not None and (scalar := self._number(found)) is not None:
                 self.numbers[value] = scalar
             elif self._is_producer(found):
                 if found not in self._loops:
@@ -121,6 +135,9 @@ class _Nest:
                 continue
             sources.append(value)
         self._sources[op] = sources
+
+    def _number(self, op: Any) -> Any | None:
+        return None if self._reads_numbers else _number(op)
 
     def _is_producer(self, op: Any) -> bool:
         if op is None or op.block != self._block:

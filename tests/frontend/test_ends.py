@@ -292,6 +292,37 @@ def counted(log: list[str], depth: int = 0) -> Any:
         log.append("closed")
 
 
+def counted_within(log: list[str], depth: int) -> Any:
+    try:
+        try:
+            yield from range(1 + depth)
+            yield 1.0
+        except (IndexError, KeyError):
+            log.append("not reached")
+    finally:
+        log.append("closed")
+
+
+def counted_by_index(log: list[str], depth: int) -> Any:
+    """What `collections.abc.Sequence.__iter__` does: its end runs nothing."""
+    number = 0
+    try:
+        while number < 9:
+            yield [1.0, 2.0 + depth][number]
+            number += 1
+    except IndexError:
+        log.append("at the end")
+
+
+def counted_and_caught(log: list[str], depth: int) -> Any:
+    try:
+        yield 1.0 + depth
+        yield 2.0
+    except BaseException:
+        log.append("caught")
+        raise
+
+
 ITERATED = {
     "generator": lambda g: g,
     "enumerate": lambda g: (v for _, v in enumerate(g)),
@@ -302,13 +333,17 @@ ITERATED = {
 }
 
 
+MAKERS = [counted, counted_within, counted_by_index, counted_and_caught]
+
+
 @pytest.mark.parametrize("depth", [0, 1])
 @pytest.mark.parametrize("name", ITERATED)
+@pytest.mark.parametrize("make", MAKERS)
 def test_a_generator_that_a_native_iterator_holds_ends_with_it(
-    name: str, depth: int
+    make: Any, name: str, depth: int
 ) -> None:
     def program(x: Any, log: list[str]) -> Any:
-        for number in ITERATED[name](counted(log, depth)):
+        for number in ITERATED[name](make(log, depth)):
             x = x + number
             break
         log.append("behind")
@@ -320,6 +355,33 @@ def test_a_generator_that_a_native_iterator_holds_ends_with_it(
         eager: list[str] = []
         assert torch.equal(fast(torch.ones(2), mine), program(torch.ones(2), eager))
         assert mine == eager, fast.explain()
+
+
+class Squares(collections.abc.Sequence):
+    """Iterated over by the generator of its base class, which expects an exception."""
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> float:
+        if index >= 3:
+            raise IndexError
+        return float(index**2)
+
+
+def test_a_generator_whose_end_runs_nothing_may_be_held() -> None:
+    def program(x: Any) -> Any:
+        for number, (square, other) in enumerate(zip(Squares(), Squares())):  # noqa: B905
+            x = x * square + other + number
+            if number == 1:
+                break
+        return x
+
+    fast = trace(program, backend="eager")
+    for _ in range(3):
+        assert torch.equal(fast(torch.ones(2)), program(torch.ones(2)))
+    assert fast.stats()["hits"] == 2
+    assert not fast.breaks
 
 
 def test_notes_of_torch_are_no_end_that_runs_code():
