@@ -32,6 +32,7 @@ from magweld.frontend.rules.natives import (
 )
 from magweld.frontend.rules.operators import is_plain
 from magweld.frontend.rules.protocols import iterate, read_value
+from magweld.frontend.state.cache_entries import by_identity, cache_entry
 from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import builtin_base, read_all
 from magweld.frontend.state.draws import CachedAnswer
@@ -222,7 +223,11 @@ def _call_cached(
     session, graph = observer.session, observer.session.graph
     if session.in_branch or session.operators.in_opaque:
         raise StopRecordingError("native-call", "cached function in a branch")
-    _check_order(session, function)
+    entry = None
+    if _is_behind_effects(session, function):
+        entry = cache_entry(function, args, kwargs)
+        if entry is None:
+            raise StopRecordingError("native-call", "cached function behind effects")
     graph.hold(function)
     for argument in (*args, *kwargs.values()):
         _read_cache_key(observer, argument)
@@ -233,33 +238,29 @@ def _call_cached(
         result = stack[-1]
         if not is_scalar(result) and not is_identity(result):
             raise StopRecordingError("native-call", "cached function with objects")
-        graph.draws.append(CachedAnswer(function, args, dict(kwargs), result, where))
+        answer = CachedAnswer(function, args, dict(kwargs), result, where, entry)
+        graph.draws.append(answer)
 
     observer.after = note
 
 
-def _check_order(session: Session, function: Any) -> None:
-    """Refuse a cached function behind effects of the program.
+def _is_behind_effects(session: Session, function: Any) -> bool:
+    """Return whether a function of the program may follow from effects of the run.
 
-    A hit calls it before it repeats them; what it computes then, and keeps, might
-    follow from the state that was before them.
+    A hit calls it before it repeats them; what it would compute then, and keep, might
+    follow from the state that was before them. What it has kept already does not.
     """
     graph = session.graph
     written = graph.snapshots or graph.slot_snapshots or graph.advances
-    if written or session.effects or session.operators.has_effects:
-        inner = vars(function).get("__wrapped__")
-        is_seen = type(inner) is types.FunctionType
-        if not (is_seen and is_of_library(session, inner.__code__)):
-            raise StopRecordingError("native-call", "cached function behind effects")
+    if not (written or session.effects or session.operators.has_effects):
+        return False
+    inner = vars(function).get("__wrapped__")
+    is_seen = type(inner) is types.FunctionType
+    return not (is_seen and is_of_library(session, inner.__code__))
 
 
 def _read_cache_key(observer: Observer, argument: Any) -> None:
-    kind = type(argument)
-    by_identity = (
-        find_in_mro(kind, "__hash__") is object.__hash__
-        and find_in_mro(kind, "__eq__") is object.__eq__
-    )
-    if by_identity and not is_scalar(argument):
+    if by_identity(argument) and not is_scalar(argument):
         observer.session.graph.hold(argument)
     else:
         read_value(observer, argument)

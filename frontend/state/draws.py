@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from magweld.frontend.state.cache_entries import CacheEntry
 from magweld.frontend.state.python_operators import COMPARISONS, functions
 from magweld.frontend.state.values import is_scalar, same_scalar
 
@@ -77,6 +78,7 @@ class CachedAnswer:
         kwargs: Keyword arguments.
         value: What it returned: a scalar, or an object that is guarded by identity.
         where: The user's instruction.
+        entry: Where the answer has to be kept still: the function may not run.
     """
 
     function: Callable[..., Any]
@@ -84,12 +86,15 @@ class CachedAnswer:
     kwargs: dict[str, Any]
     value: Any
     where: Any
+    entry: CacheEntry | None = None
 
     def repeats(self) -> bool:
         """Call it again; return whether it returns the same.
 
         What it raises the program will raise, which runs then.
         """
+        if self.entry is not None and not self.entry.is_there():
+            return False
         try:
             value = self.function(*self.args, **self.kwargs)
         except Exception:
