@@ -220,3 +220,33 @@ func.func @unit_loop(%x: tensor<6x8xf32>) -> tensor<6xf32>
       tile = #tile_graph.tile<[3]>} : () -> tensor<6xf32>
   return %out : tensor<6xf32>
 }
+
+// The constant alone has the extent of the loop that is reduced: it is read.
+//
+// CHECK-LABEL: func.func @filled(
+// CHECK:         "tile_graph.compute"() ({
+// CHECK:           linalg.generic {{.+}} ins(%{{.+}} : tensor<3x8xf32>) outs(%{{.+}} :
+// CHECK-NEXT:      ^bb0(%{{.+}}: f32, %{{.+}}: f32):
+func.func @filled() -> tensor<6xf32> attributes {tile_graph.device = #device} {
+  %out = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %ones = arith.constant dense<1.0> : tensor<6x8xf32>
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<6xf32>
+      %filled = linalg.fill ins(%zero : f32) outs(%empty : tensor<6xf32>) -> tensor<6xf32>
+      %r = linalg.generic {
+          indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>,
+                           affine_map<(d0, d1) -> (d0)>],
+          iterator_types = ["parallel", "reduction"]}
+          ins(%ones : tensor<6x8xf32>) outs(%filled : tensor<6xf32>) {
+      ^bb0(%p: f32, %o: f32):
+        %d = arith.addf %p, %o : f32
+        linalg.yield %d : f32
+      } -> tensor<6xf32>
+      gpu.yield %r : tensor<6xf32>
+    }) {op_name = "sum"} : () -> tensor<6xf32>
+    gpu.yield %0 : tensor<6xf32>
+  }) {subgraph_name = "filled", level = "l2", implementation = "generated",
+      tile = #tile_graph.tile<[3]>} : () -> tensor<6xf32>
+  return %out : tensor<6xf32>
+}
