@@ -32,13 +32,17 @@ from magweld.frontend.rules.natives import (
 )
 from magweld.frontend.rules.operators import is_plain
 from magweld.frontend.rules.protocols import iterate, read_value
-from magweld.frontend.state.cache_entries import by_identity, cache_entry
+from magweld.frontend.state.cache_entries import cache_entry
 from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import builtin_base, read_all
 from magweld.frontend.state.draws import CachedAnswer
 from magweld.frontend.state.ends import has_finalizer
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class, target_slot
-from magweld.frontend.state.values import is_identity, is_scalar
+from magweld.frontend.state.values import (
+    is_equal_to_itself_alone,
+    is_identity,
+    is_scalar,
+)
 
 if TYPE_CHECKING:
     from magweld.frontend.session.session import Session
@@ -260,7 +264,7 @@ def _is_behind_effects(session: Session, function: Any) -> bool:
 
 
 def _read_cache_key(observer: Observer, argument: Any) -> None:
-    if by_identity(argument) and not is_scalar(argument):
+    if is_equal_to_itself_alone(argument) and not is_scalar(argument):
         observer.session.graph.hold(argument)
     else:
         read_value(observer, argument)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from magweld.frontend.state.mro import find_in_mro
-from magweld.frontend.state.values import is_scalar
+from magweld.frontend.state.values import is_equal_to_itself_alone, is_scalar
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,8 @@ def cache_entry(
         None where it cannot be told: arguments are neither scalars nor told apart by
         identity, types are part of the keys, answers are dicts, or nothing is kept.
     """
-    if not all(is_scalar(a) or by_identity(a) for a in (*args, *kwargs.values())):
+    given = (*args, *kwargs.values())
+    if not all(is_scalar(a) or is_equal_to_itself_alone(a) for a in given):
         return None
     parts = gc.get_referents(function)
     attributes = vars(function)
@@ -58,12 +58,3 @@ def cache_entry(
         (key,) = args
     entry = CacheEntry(caches[0], key)
     return entry if entry.is_there() else None
-
-
-def by_identity(argument: object) -> bool:
-    """Return whether an object is equal to itself alone."""
-    kind = type(argument)
-    return (
-        find_in_mro(kind, "__hash__") is object.__hash__
-        and find_in_mro(kind, "__eq__") is object.__eq__
-    )

@@ -255,7 +255,16 @@ def is_plain_key(key: Any) -> bool:
         return hashing in _ENUM_HASHES and equality in _NATIVE_EQUALITIES
     if _names_function(hashing) in _IDENTITY_HASHES:
         return True  # no two living objects have one hash, so none are compared
-    return hashing is object.__hash__ and equality is object.__eq__
+    return is_equal_to_itself_alone(key)
+
+
+def is_equal_to_itself_alone(obj: object) -> bool:
+    """Return whether an object is hashed and compared by its identity."""
+    kind = type(obj)
+    return (
+        find_in_mro(kind, "__hash__") is object.__hash__
+        and find_in_mro(kind, "__eq__") is object.__eq__
+    )
 
 
 def is_hashed_by_address(obj: object) -> bool:
