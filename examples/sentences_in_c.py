@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 import magweld
+from magweld.codegen.host import LEVELS
 
 TOKENS = 48
 
@@ -46,15 +48,24 @@ class Encoder(nn.Module):
         return nn.functional.normalize(mean, dim=1)
 
 
-def main(folder: Path) -> None:
+def main(
+    folder: Path, layers: int | None = None, levels: Sequence[str] = LEVELS
+) -> None:
     """Compile, build, run and compare.
+
+    Args:
+        folder: Where the files go.
+        layers: How many layers the model keeps; None is all.
+        levels: CPUs that code is made for.
 
     Raises:
         AssertionError: The C program gives other results.
     """
     loaded = models.load_sentence_model()
+    stack = loaded.encoder.model.encoder
+    stack.layer = stack.layer[:layers]
     tokens = loaded.tokens(models.SENTENCES, TOKENS)
-    artifact = magweld.compile_portable(Encoder(loaded.encoder), tokens)
+    artifact = magweld.compile_portable(Encoder(loaded.encoder), tokens, levels=levels)
     artifact.save(folder / "minilm.mwp")
     arrays = {name: tensor.numpy() for name, tensor in tokens.items()}
     (folder / "tokens.bin").write_bytes(

@@ -32,7 +32,9 @@ def _devices(parser: argparse.ArgumentParser) -> None:
 
 def _compile(parser: argparse.ArgumentParser) -> None:
     """Compile a model ahead of time into a file."""
-    files = "a .pt2 file of torch.export, or a .mlir file in the torch dialect"
+    files = (
+        "a .pt2 file of torch.export, a .mlir file in the torch dialect, a .onnx file"
+    )
     parser.add_argument("model", help=f"{_MODEL}; or {files}")
     parser.add_argument(
         "--inputs",
@@ -141,12 +143,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Imported late: showing the help must not load torch.
         command = importlib.import_module(f"magweld.tools.cli.{options.command}")
         command.run(options)
+    except ModuleNotFoundError as error:
+        # Where artifacts are served there need be no torch.
+        return _failed(
+            f"the command needs the package '{error.name}', which is missing"
+        )
     except (MagweldError, OSError, env.EnvironmentVariableError) as error:
-        if env.DEBUG.get() >= len(env.DEBUG_LEVELS) - 1:
-            traceback.print_exc()
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return _failed(error)
     return 0
+
+
+def _failed(reason: object) -> int:
+    """Print an error, with its traceback if that is asked for; return the exit code."""
+    if env.DEBUG.get() >= len(env.DEBUG_LEVELS) - 1:
+        traceback.print_exc()
+    print(f"error: {reason}", file=sys.stderr)
+    return 1
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -31,8 +31,8 @@ def load(
         path: The file.
         device: The GPU for code that is for one, by default the current one; without
             one the artifact can be looked at, not called.
-        threads: How many threads a call of a portable artifact uses, by default one
-            for each usable CPU. Other artifacts use those of torch.
+        threads: How many threads a call of a portable artifact uses; None and 0 are
+            one for each usable CPU. Other artifacts use those of torch.
         public_key: A file with an Ed25519 key as PEM: the artifact must be signed by
             its owner, by `magweld sign` or `magweld.deploy.signatures.sign`. What is
             checked are the bytes that are loaded, before they are looked at. It needs
@@ -43,6 +43,7 @@ def load(
             key `artifact-unsigned`, `artifact-signature`, `signature-key` or
             `signature-library`.
         DeviceError: The code cannot run on the device.
+        ValueError: The number of threads is negative.
         OSError: The file cannot be read.
     """
     # What was signed is what is read: the file may change meanwhile.

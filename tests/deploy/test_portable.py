@@ -27,12 +27,16 @@ from magweld.deploy.portable_artifact import PortableArtifact
 from magweld.deploy.portable_file import decode, encode, seal
 from magweld.diagnostics import UnsupportedError
 
-WITHOUT = """
+# Before a script: nothing but Python's own modules, numpy and magweld is there.
+ALONE = """
+import os
+import signal
 import sys
 
 class Blocked:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("torch", "torch_mlir", "llvmlite", "safetensors"):
+        first = name.split(".")[0]
+        if first not in sys.stdlib_module_names and first not in ("magweld", "numpy"):
             raise ImportError(name)
 
 sys.meta_path.insert(0, Blocked())
@@ -40,10 +44,66 @@ import numpy as np
 import magweld
 arrays = np.load(sys.argv[2])
 artifact = magweld.load(sys.argv[1], threads=2)
-flat = artifact.run([arrays["ids"], arrays["y"], arrays["mask"]])
-for number, value in enumerate(flat):
-    np.testing.assert_array_equal(value, arrays[str(number)])
+inputs = [arrays["ids"], arrays["y"], arrays["mask"]]
+
+expected = [arrays[str(number)] for number in range(9)]
+
+def check():
+    for value, other in zip(artifact.run(inputs), expected, strict=True):
+        assert (value.shape, value.tobytes()) == (other.shape, other.tobytes())
+
+check()
 """
+FORKED = """
+child = os.fork()
+if child == 0:
+    signal.alarm(120)
+    try:
+        check()
+        check()
+    except BaseException:
+        os._exit(1)
+    os._exit(0)
+assert os.waitpid(child, 0) == (child, 0)
+check()
+"""
+# A handler runs once in each turn, wherever the call is then.
+SIGNALLED = """
+class Stop(Exception):
+    pass
+
+raised = []
+
+def handler(number, frame):
+    raised.append(number)
+    raise Stop
+
+signal.signal(signal.SIGALRM, handler)
+caught = 0
+for turn in range(60):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 2e-5 * (turn + 1))
+        check()
+        while len(raised) == turn:
+            check()
+    except Stop:
+        caught += 1
+    assert len(raised) == turn + 1
+assert caught == 60, caught
+check()
+"""
+
+
+def run_alone(more: str, artifact: PortableArtifact, path: Path, folder: Path) -> None:
+    """Run a script where there is numpy alone, on inputs with known results."""
+    given = flat(2)
+    results = {str(n): value for n, value in enumerate(artifact.run(given))}
+    names = ("ids", "y", "mask")
+    np.savez(folder / "a.npz", **dict(zip(names, given, strict=True)), **results)
+    command = [sys.executable, "-c", ALONE + more, str(path), str(folder / "a.npz")]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
 
 
 def arrays(batch: int, seed: int = 0) -> dict[str, Any]:
@@ -85,16 +145,50 @@ def test_results_are_those_of_eager(
         assert_same(artifact(**arrays(batch, seed)), expected)
 
 
-def test_without_torch_and_llvm(
-    artifact: PortableArtifact, path: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    "more", ["", FORKED, SIGNALLED], ids=["plain", "fork", "signal"]
+)
+def test_with_numpy_alone(
+    more: str, artifact: PortableArtifact, path: Path, tmp_path: Path
 ) -> None:
-    given = flat(2)
-    results = {str(n): value for n, value in enumerate(artifact.run(given))}
-    names = ("ids", "y", "mask")
-    np.savez(tmp_path / "a.npz", **dict(zip(names, given, strict=True)), **results)
-    command = [sys.executable, "-c", WITHOUT, str(path), str(tmp_path / "a.npz")]
-    run = subprocess.run(command, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
+    run_alone(more, artifact, path, tmp_path)
+
+
+def test_without_threads_to_be_had(
+    artifact: PortableArtifact, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def refuse(*work: Any) -> None:
+        calls.append(work)
+        raise RuntimeError("can't start new thread")
+
+    assert any(
+        n == "magweld_parallel" for c in artifact.program.codes for _, n in c.imports
+    )
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
+    alone = PortableArtifact(path.read_bytes(), threads=3)
+    found = alone.run(flat(2))
+    assert calls
+    monkeypatch.undo()
+    for one, other in zip(found, artifact.run(flat(2)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_numbers_of_threads(path: Path) -> None:
+    for threads in (None, 0, 1, np.int64(5)):
+        assert len(magweld.load(path, threads=threads).run(flat(2))) == 9
+    with pytest.raises(ValueError, match="-1 threads"):
+        magweld.load(path, threads=-1)
+    for wrong in ("2", 2.0):
+        with pytest.raises(TypeError, match="integer"):
+            magweld.load(path, threads=wrong)  # type: ignore[arg-type]
+
+
+def test_c_runs_where_a_process_forks(path: Path, tmp_path: Path) -> None:
+    source, folder = Path(__file__).with_name("forked.c"), f"-I{c_runtime.SOURCES}"
+    c_runtime.build(tmp_path / "forked", "-O2", folder, source)
+    assert subprocess.run([tmp_path / "forked", path]).returncode == 0
 
 
 @pytest.mark.parametrize("level", [0, 3])
@@ -161,7 +255,11 @@ def test_c_says_what_is_wrong_with_a_call(library: ctypes.CDLL, path: Path) -> N
     ids, y, mask = flat(2)
     memory = np.zeros((3, 5), np.float32)
     wrong: list[tuple[list[Any], list[Any], str]] = [
-        ([ids, y.astype(np.float64), mask], [], "input 'y' has type 2, expected 1"),
+        (
+            [ids, y.astype(np.float64), mask],
+            [],
+            r"'y' has type 2 \(float64\), expected float32",
+        ),
         (
             [ids[:1], y, mask],
             [],
@@ -170,7 +268,12 @@ def test_c_says_what_is_wrong_with_a_call(library: ctypes.CDLL, path: Path) -> N
         ),
         ([ids + 11, y, mask], [], "index out of range"),
         ([ids - 11, y, mask], [], "kinds.py:"),
-        ([ids, y, mask], [ids], "output 'scores' has another type or shape"),
+        (
+            [ids, y, mask],
+            [ids],
+            r"'scores' has another type or shape, int64 \(2, 64\); expected float32 "
+            r"\(2, 64, 6\)$",
+        ),
         ([ids, y, mask], [None, None, y], "output 'loops.0' shares memory with 'y'"),
         ([ids, y, mask], [None, None, memory, memory], "shares memory with 'loops.0'"),
     ]
@@ -274,6 +377,8 @@ def test_files_that_are_none(
             magweld.load(damaged)
     with pytest.raises(c_runtime.RuntimeFailure, match="No such file"):
         c_runtime.Model(library, tmp_path / "nowhere.mwp")
+    with pytest.raises(c_runtime.RuntimeFailure, match="it is no regular file"):
+        c_runtime.Model(library, tmp_path)
     with pytest.raises(c_runtime.RuntimeFailure, match="x86-64-v3"):
         c_runtime.Model(library, path, level=2)
 

@@ -300,6 +300,16 @@ def test_compile_for_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert not Path("out.npz").exists()
 
 
+def test_a_package_that_is_missing_is_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "magweld.tools.cli.run", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert main(["run", "m.mwp", "-o", "out.npz"]) == 1
+    error = capsys.readouterr().err
+    assert error == "error: the command needs the package 'torch', which is missing\n"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

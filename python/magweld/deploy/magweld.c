@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -204,6 +205,7 @@ struct pool {
   void **table;
   int64_t tiles, parts;
   atomic_int numbered;   /* threads that have a number */
+  pid_t process;         /* that has the threads: they stay behind where it forks */
   int count;             /* threads beside that of the caller */
   pthread_t threads[];
 };
@@ -241,15 +243,15 @@ static void *work(void *argument) {
 }
 
 /* What generated code calls: runs all tiles, in at most `threads` threads, 0 being all.
- * The entry in front of a table is the pool. While another run uses its threads, the
- * caller runs all tiles alone: results do not depend on it. */
+ * The entry in front of a table is the pool. While another run uses its threads, and in a
+ * process that was forked, the caller runs all tiles alone: results do not depend on it. */
 static void magweld_parallel(void **table, range_function *range, int64_t tiles,
                              int64_t threads) {
   pool *p = table[-1];
   int64_t parts = p ? p->count + 1 : 1;
   if (threads > 0 && threads < parts) parts = threads;
   if (tiles < parts) parts = tiles;
-  if (parts <= 1 || atomic_flag_test_and_set(&p->busy)) {
+  if (parts <= 1 || p->process != getpid() || atomic_flag_test_and_set(&p->busy)) {
     range(table, 0, tiles);
     return;
   }
@@ -272,6 +274,10 @@ static void magweld_parallel(void **table, range_function *range, int64_t tiles,
 
 static void free_pool(pool *p) {
   if (!p) return;
+  if (p->process != getpid()) { /* another thread may have held the lock */
+    free(p);
+    return;
+  }
   pthread_mutex_lock(&p->lock);
   p->stop = true;
   atomic_fetch_add(&p->job, 1);
@@ -298,6 +304,7 @@ static pool *make_pool(int threads) {
   pthread_cond_init(&p->wake, NULL);
   pthread_cond_init(&p->done, NULL);
   atomic_flag_clear(&p->busy);
+  p->process = getpid();
   while (p->count < threads - 1 &&
          pthread_create(&p->threads[p->count], NULL, work, p) == 0)
     p->count++;
@@ -309,6 +316,13 @@ static pool *make_pool(int threads) {
 size_t magweld_item_size(magweld_dtype dtype) {
   static const unsigned char sizes[] = {0, 4, 8, 2, 2, 8, 4, 2, 1, 1, 1, 2, 4, 8, 8};
   return dtype > 0 && (size_t)dtype < sizeof sizes ? sizes[dtype] : 0;
+}
+
+static const char *dtype_name(magweld_dtype dtype) {
+  static const char *const names[] = {
+      "no type", "float32", "float64", "float16", "bfloat16", "int64",  "int32",    "int16",
+      "int8",    "uint8",   "bool",    "uint16",  "uint32",   "uint64", "complex64"};
+  return dtype > 0 && (size_t)dtype < sizeof names / sizeof *names ? names[dtype] : *names;
 }
 
 typedef struct {
@@ -666,19 +680,21 @@ static magweld_status copy_bytes(const void *bytes, size_t count, unsigned char 
 
 static magweld_status read_file(const char *path, unsigned char **file, size_t *count,
                                 magweld_error *error) {
+  struct stat facts;
   FILE *stream = fopen(path, "rb");
-  long bytes = -1;
-  if (stream && fseek(stream, 0, SEEK_END) == 0) bytes = ftell(stream);
-  if (bytes < 0 || bytes > LIMIT || fseek(stream, 0, SEEK_SET)) {
-    fail(error, MAGWELD_ERROR_FILE, "cannot read '%s': %s", path, strerror(errno));
-    if (stream) fclose(stream);
-    return MAGWELD_ERROR_FILE;
+  if (!stream)
+    return fail(error, MAGWELD_ERROR_FILE, "cannot read '%s': %s", path, strerror(errno));
+  /* Folders can be opened, and devices and pipes have no length. */
+  if (fstat(fileno(stream), &facts) || !S_ISREG(facts.st_mode) || facts.st_size > LIMIT) {
+    fclose(stream);
+    return fail(error, MAGWELD_ERROR_FILE, "cannot read '%s': it is no regular file", path);
   }
-  *file = aligned_memory((size_t)bytes);
-  *count = *file ? fread(*file, 1, (size_t)bytes, stream) : 0;
+  size_t bytes = (size_t)facts.st_size;
+  *file = aligned_memory(bytes);
+  *count = *file ? fread(*file, 1, bytes, stream) : 0;
   fclose(stream);
   if (!*file) return no_memory(error);
-  if (*count == (size_t)bytes) return MAGWELD_OK;
+  if (*count == bytes) return MAGWELD_OK;
   free(*file);
   return fail(error, MAGWELD_ERROR_FILE, "cannot read all of '%s'", path);
 }
@@ -1055,8 +1071,9 @@ static magweld_status check_inputs(run *r, magweld_error *error) {
   const magweld_model *m = r->model;
   for (size_t i = 0; i < m->input_count; i++)
     if (r->inputs[i].dtype != m->ports[i].dtype)
-      return fail(error, MAGWELD_ERROR_INPUT, "input '%s' has type %d, expected %d",
-                  m->ports[i].name, (int)r->inputs[i].dtype, (int)m->ports[i].dtype);
+      return fail(error, MAGWELD_ERROR_INPUT, "input '%s' has type %d (%s), expected %s",
+                  m->ports[i].name, (int)r->inputs[i].dtype,
+                  dtype_name(r->inputs[i].dtype), dtype_name(m->ports[i].dtype));
   r->form = find_form(m, r->inputs);
   if (!r->form) return fail_for_shapes(m, r->inputs, error);
   for (size_t i = 0; i < m->input_count; i++)
@@ -1095,6 +1112,19 @@ static bool overlap(const unsigned char *a, int64_t a_bytes, const unsigned char
   return a_bytes && b_bytes && p < q + (uintptr_t)b_bytes && q < p + (uintptr_t)a_bytes;
 }
 
+static magweld_status fail_for_output(const char *name, const magweld_tensor *given,
+                                      const magweld_tensor *expected,
+                                      magweld_error *error) {
+  magweld_status status =
+      fail(error, MAGWELD_ERROR_OUTPUT, "output '%s' has another type or shape, %s", name,
+           dtype_name(given->dtype));
+  if (!error) return status;
+  append_shape(error, given->rank, given->shape);
+  append(error, "; expected %s", dtype_name(expected->dtype));
+  append_shape(error, expected->rank, expected->shape);
+  return status;
+}
+
 static magweld_status place_output(run *r, size_t number, magweld_error *error) {
   const magweld_model *m = r->model;
   magweld_tensor *given = &r->outputs[number], expected;
@@ -1111,8 +1141,7 @@ static magweld_status place_output(run *r, size_t number, magweld_error *error) 
   }
   if (given->dtype != expected.dtype ||
       !has_shape(given, shape_of(m, r->form, true, number)))
-    return fail(error, MAGWELD_ERROR_OUTPUT, "output '%s' has another type or shape",
-                name);
+    return fail_for_output(name, given, &expected, error);
   if ((uintptr_t)given->data % magweld_item_size(given->dtype))
     return fail(error, MAGWELD_ERROR_OUTPUT, "output '%s' is not aligned", name);
   for (int32_t i = 0; i < given->rank; i++)
@@ -1129,16 +1158,18 @@ static magweld_status place_output(run *r, size_t number, magweld_error *error) 
   return MAGWELD_OK;
 }
 
-/* Takes a frame that no run uses, or makes one. */
+/* Takes a frame that no run uses, or makes one. Nobody waits for the lock: where a process
+ * forked, the thread that held it may have stayed behind. */
 static unsigned char *take_frame(magweld_model *m, size_t bytes) {
   unsigned char *found = NULL;
-  pthread_mutex_lock(&m->lock);
-  for (int i = 0; i < IDLE_FRAMES && !found; i++)
-    if (m->frames[i] && m->frame_sizes[i] >= bytes) {
-      found = m->frames[i];
-      m->frames[i] = NULL;
-    }
-  pthread_mutex_unlock(&m->lock);
+  if (pthread_mutex_trylock(&m->lock) == 0) {
+    for (int i = 0; i < IDLE_FRAMES && !found; i++)
+      if (m->frames[i] && m->frame_sizes[i] >= bytes) {
+        found = m->frames[i];
+        m->frames[i] = NULL;
+      }
+    pthread_mutex_unlock(&m->lock);
+  }
   if (found) return found;
   /* The size is in front of it: a frame goes back as one of that size. */
   unsigned char *memory = aligned_memory(bytes + ALIGNMENT);
@@ -1150,19 +1181,20 @@ static unsigned char *take_frame(magweld_model *m, size_t bytes) {
 static void give_frame(magweld_model *m, unsigned char *frame) {
   size_t bytes;
   int least = 0;
-  memcpy(&bytes, frame, sizeof bytes);
-  pthread_mutex_lock(&m->lock);
-  for (int i = 0; i < IDLE_FRAMES; i++) {
-    if (!m->frames[i]) m->frame_sizes[i] = 0;
-    if (m->frame_sizes[i] < m->frame_sizes[least]) least = i;
-  }
   void *dropped = frame;
-  if (!m->frames[least] || m->frame_sizes[least] < bytes) {
-    dropped = m->frames[least];
-    m->frames[least] = frame;
-    m->frame_sizes[least] = bytes;
+  memcpy(&bytes, frame, sizeof bytes);
+  if (pthread_mutex_trylock(&m->lock) == 0) {
+    for (int i = 0; i < IDLE_FRAMES; i++) {
+      if (!m->frames[i]) m->frame_sizes[i] = 0;
+      if (m->frame_sizes[i] < m->frame_sizes[least]) least = i;
+    }
+    if (!m->frames[least] || m->frame_sizes[least] < bytes) {
+      dropped = m->frames[least];
+      m->frames[least] = frame;
+      m->frame_sizes[least] = bytes;
+    }
+    pthread_mutex_unlock(&m->lock);
   }
-  pthread_mutex_unlock(&m->lock);
   free(dropped);
 }
 

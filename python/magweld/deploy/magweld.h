@@ -3,7 +3,9 @@
  *   cc -std=c11 -O2 main.c magweld.c -lm -pthread
  *
  * Every function may be called from any thread; magweld_free and magweld_release take
- * what nobody uses any more. There is no global state. */
+ * what nobody uses any more. There is no global state. Where a process forks, the threads
+ * of a model stay behind: in the child it runs with the caller's alone, results are the
+ * same, and a model that is loaded there has threads of its own. */
 #ifndef MAGWELD_H
 #define MAGWELD_H
 

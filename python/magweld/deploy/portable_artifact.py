@@ -9,10 +9,13 @@ from __future__ import annotations
 import ctypes
 import json
 import mmap
+import operator
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +56,8 @@ _PARALLEL = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
 )
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+# What generated code calls to run a kernel in several threads.
+_CALLBACK = "magweld_parallel"
 
 
 class PortableArtifact:
@@ -63,17 +68,22 @@ class PortableArtifact:
 
     Args:
         content: The bytes of a portable artifact.
-        threads: How many threads a call uses, by default one for each usable CPU.
+        threads: How many threads a call uses; None and 0 are one for each usable CPU.
 
     Raises:
         ArtifactError: They are none, or of another version.
+        ValueError: The number of threads is negative.
+        TypeError: It is none.
     """
 
     def __init__(self, content: bytes, threads: int | None = None) -> None:
+        wanted = operator.index(threads or 0)
+        if wanted < 0:
+            raise ValueError(f"{wanted} threads, expected 0 or more")
         self._program = decode(content)
         self._structure = _structure(self._program)
         self._content = content
-        self._threads = threads or len(os.sched_getaffinity(0))
+        self._threads = wanted or len(os.sched_getaffinity(0))
 
     def __repr__(self) -> str:
         ports = f"{len(self._program.inputs)} inputs, {len(self._program.outputs)}"
@@ -253,15 +263,19 @@ class _Loaded:
         self._program = program
         self._data = _aligned_bytes(len(content))
         self._data[:] = np.frombuffer(content, np.uint8)
-        self._threads = threads
-        # Threads are made when they are first needed.
-        self._pool = ThreadPoolExecutor(max(threads - 1, 1), "magweld")
-        self._parallel = _PARALLEL(self._run_in_parallel)
+        self._workers = _Workers(threads)
+        self._parallel = _PARALLEL(self._workers.run)
         level = _level(program)
         self._images = {
             number: self._image(code)
             for number, code in enumerate(program.codes)
             if code.level == level
+        }
+        # Only code with parallel kernels calls back into Python.
+        self._calls_back = {
+            number
+            for number, code in enumerate(program.codes)
+            if any(name == _CALLBACK for _, name in code.imports)
         }
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
@@ -286,8 +300,10 @@ class _Loaded:
         table = (ctypes.c_void_p * len(form.table))(
             *(addresses[p.kind][p.index] + p.offset for p in form.table)
         )
-        image = self._images[form.code]
-        failure = _ENTRY(image.address + form.entry)(ctypes.addressof(table))
+        address = self._images[form.code].address + form.entry
+        run = partial(self._enter, address, table, memory)
+        calls_back = form.code in self._calls_back
+        failure = self._workers.returned(run) if calls_back else run()
         if failure:
             raise IndexError(self._program.failures[failure - 1])
         for copy in form.copies:
@@ -304,22 +320,126 @@ class _Loaded:
             f"inputs of shapes {shapes}, compiled for {_covered(self._program)}"
         )
 
+    def _enter(self, address: int, table: Any, memory: object) -> int:
+        """Run an entry function on a table of addresses of some memory.
+
+        Code and memory live as long as this call.
+        """
+        return int(_ENTRY(address)(ctypes.addressof(table)))
+
     def _image(self, code: Code) -> _Image:
         return _Image(code, ctypes.cast(self._parallel, ctypes.c_void_p).value or 0)
 
-    def _run_in_parallel(
-        self, table: int, function: int, tiles: int, threads: int
+
+class _Workers:
+    """The threads that run the code of a program.
+
+    No error may leave what machine code calls: it would be lost, and the code would go
+    on without what was to be computed.
+
+    Args:
+        threads: How many threads a call uses.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._start()
+
+    def _start(self) -> None:
+        # Threads are made when they are first needed.
+        self._pool = ThreadPoolExecutor(self._threads, "magweld")
+        self._process = os.getpid()
+
+    def returned(self, run: Callable[[], int]) -> int:
+        """Run code that calls back into Python and return what it returns.
+
+        The main thread waits for another one: it alone runs the handlers of signals,
+        and what one raises in a callback would be lost.
+
+        Raises:
+            BaseException: What the handler of a signal raises. The code goes on to its
+                end, and its results are dropped.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return run()
+        if self._process != os.getpid():
+            self._start()  # threads stay behind where a process forks
+        results: list[int] = []
+        whole = _Parts(lambda begin, end: results.append(run()), tiles=1, parts=1)
+        if not self._help(whole):
+            whole.work()
+        whole.wait()
+        return results[0]
+
+    def run(self, table: int, function: int, tiles: int, threads: int) -> None:
+        """Run all tiles of a kernel, as `magweld_parallel` of `magweld.c` does.
+
+        Args:
+            table: Address of the table of the program.
+            function: Address of what runs a range of tiles.
+            tiles: How many there are.
+            threads: In how many threads at most; 0 is all.
+        """
+        most = max(min(self._threads, threads or self._threads, tiles), 1)
+        parts = _Parts(partial(_RANGE(function), table), tiles, most)
+        for _ in range(most - 1):
+            if not self._help(parts):
+                break
+        parts.work()
+        parts.wait()
+
+    def _help(self, parts: _Parts) -> bool:
+        """Let another thread work; return whether there is one."""
+        try:
+            self._pool.submit(parts.work)
+        except RuntimeError as error:
+            if error.__context__ is not None:
+                raise  # what a handler of a signal raised is behind it
+            return False  # the system gives no thread, or Python is about to end
+        return True
+
+
+class _Parts:
+    """A range of tiles in parts, which threads take one after the other.
+
+    Each part is run once, however many threads work; whoever waits may have to work.
+
+    Args:
+        run: Runs the tiles from one number to another.
+        tiles: How many there are.
+        parts: How many parts they make.
+    """
+
+    def __init__(
+        self, run: Callable[[int, int], object], tiles: int, parts: int
     ) -> None:
-        most = min(self._threads, threads or self._threads, tiles)
-        run = partial(_RANGE(function), table)
-        edges = [tiles * number // most for number in range(most + 1)]
-        others = [
-            self._pool.submit(run, edges[number], edges[number + 1])
-            for number in range(1, most)
-        ]
-        run(edges[0], edges[1])
-        for one in others:
-            one.result()
+        self._run = run
+        self._ranges = [*pairwise(tiles * n // parts for n in range(parts + 1))]
+        # One step of the interpreter hands out a number.
+        self._numbers = count()
+        self._left = parts
+        self._lock = threading.Lock()
+        # Waiting for a lock is what the handler of a signal may interrupt.
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    def work(self) -> None:
+        """Run parts until each is taken."""
+        while (number := next(self._numbers)) < len(self._ranges):
+            try:
+                self._run(*self._ranges[number])
+            finally:
+                self._finished()
+
+    def _finished(self) -> None:
+        with self._lock:
+            self._left -= 1
+            if not self._left:
+                self._done.release()
+
+    def wait(self) -> None:
+        """Wait until each part has been run; once."""
+        self._done.acquire()
 
 
 class _Image:
@@ -362,7 +482,7 @@ def _covered(program: PortableProgram) -> str:
 def _imports(names: Sequence[str], parallel: int) -> Iterator[tuple[str, int]]:
     libraries = [ctypes.CDLL(None), ctypes.CDLL("libm.so.6")]
     for name in names:
-        if name == "magweld_parallel":
+        if name == _CALLBACK:
             yield name, parallel
             continue
         found = [lib for lib in libraries if hasattr(lib, name)]
