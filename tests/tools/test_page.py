@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 
 from magweld.api import compile_graph
 from magweld.frontend import trace
+from magweld.packed_text import unpack_text
 from magweld.tiers import Verdict
 from magweld.tools.cli.explain import course_of
 from magweld.tools.magweld_cli import main
+from magweld.tools.view.bars import Bar, Scale
 from magweld.tools.view.differences import differences
 from magweld.tools.view.ir_texts import piece_texts, subgraph_texts
 from magweld.tools.view.machine_code import machine_codes
@@ -286,7 +288,7 @@ def test_a_page_tells_what_was_decided(page_text: str) -> None:
     shown = "".join(read(page_text).text)
     for expected in ("mm", "gelu", "dram", "l2", "Edges left unconnected", "sort"):
         assert expected in shown
-    assert re.search(r"library: matmul_\d+ is a library call", shown)
+    assert re.search(r"library: mm\w* is a library call", shown)
     assert re.search(r"conftest\.py:\d+", shown)
     assert '"tile_graph.subgraph"() ({' in shown
     assert '"tile_graph.for_tiles"() ({' in shown
@@ -326,7 +328,8 @@ module {
 
 
 def test_lines_that_differ_in_names_of_values_are_alike() -> None:
-    first, second = pass_changes(DUMP)
+    captured, first, second = pass_changes(DUMP)
+    assert (captured.name, captured.count, captured.lines) == ("capture", 4, ())
     assert (first.name, first.added, first.removed) == ("remove-one", 0, 1)
     assert first.lines == (
         ("@", "line 1"),
@@ -342,10 +345,81 @@ def test_of_a_pass_that_changes_nearly_everything_the_begin_is_shown() -> None:
     one, other = ("\n".join(f"{word} {n}" for n in range(900)) for word in "ab")
     head = "// -----// IR Dump After {} //----- //\n"
     text = f"{head.format('capture')}{one}\n{head.format('rename')}{other}\n"
-    (change,) = pass_changes(text)
+    _, change = pass_changes(text)
     assert (change.added, change.removed) == (900, 900)
     assert len(change.lines) + change.left_out == 1801
     assert change.left_out > 0
+
+
+def test_modules_are_kept_as_each_pass_left_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    modules = [unpack_text(change.module) for change in pass_changes(DUMP)]
+    assert (
+        modules
+        == [part.strip("\n") for part in re.split("^// .*$", DUMP, flags=re.M)][1:]
+    )
+    room = len(pass_changes(DUMP)[0].module)
+    monkeypatch.setattr("magweld.tools.view.pass_changes._MOST_PACKED", room)
+    assert [bool(change.module) for change in pass_changes(DUMP)] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_doubling_makes_a_bar_longer_by_the_shortest_one() -> None:
+    scale = Scale([1e-6, 0.0, 4e-6, 1.024e-3])
+    assert scale.bar(1.024e-3) == Bar(1.0, 1.0)
+    assert scale.bar(0) == scale.bar(None) == Bar(0.0, 0.0)
+    shortest, longer = scale.bar(1e-6), scale.bar(4e-6)
+    assert shortest.logarithmic == pytest.approx(1 / 11)
+    assert longer.logarithmic == pytest.approx(3 / 11)
+    assert longer.linear == pytest.approx(4 / 1024)
+    assert Scale([7.0]).bar(7.0) == Bar(1.0, 1.0)
+    assert Scale([]).bar(None) == Bar(0.0, 0.0)
+
+
+def test_operators_are_named_as_in_the_captured_graph(page_text: str) -> None:
+    # Names of the IR are beside them, and in what a pointer shows.
+    table = page_text[page_text.index('<table class="operators"') :]
+    name = re.compile(
+        r'<th scope="row"><span title="(\w+)">(\w+)</span>'
+        r'<span class="module">([\w.]+)</span></th><td><code>(\w+)</code>'
+    )
+    found = name.findall(table)
+    assert {module for _, _, module, _ in found} >= {"linear", "norm"}
+    assert all(title == ir for title, _, _, ir in found)
+    assert not any(text.startswith("generic") for _, text, _, _ in found)
+    shown = re.sub(r"<code>.*?</code>|<pre.*?</pre>", "", page_text, flags=re.DOTALL)
+    reasons = re.findall(r"</strong>: ([^<]*)</td>", shown)
+    assert reasons
+    assert not any(re.search(r"generic_\d|matmul_\d", reason) for reason in reasons)
+
+
+def test_numbers_are_told_of_by_names_that_reports_have(page_text: str) -> None:
+    table = page_text[page_text.index('<h2 id="numbers">') :]
+    names = set(re.findall(r"<code>(\w+_\w+)</code>", table))
+    assert {"predicted_seconds", "measured_seconds", "moved_after"} <= names
+    x = torch.randn(64, 32)
+    traced = trace(lambda x: (x * 2).softmax(-1) + 1, backend=compile_graph)
+    with torch.no_grad():
+        traced(x)
+    compiled: Any = traced.records[0].compiled
+    compiled.measure([x], 1)
+    (graph,) = compiled.report()["graphs"]
+    (step,) = graph["steps"]
+    assert names <= {*step, *step["plan"]}
+
+
+def test_lines_of_source_are_short(page_text: str) -> None:
+    found = re.findall(r'<span title="([^"]*):(\d+)">([^<:]*):(\d+)</span>', page_text)
+    assert found
+    for full, line, short, same in found:
+        assert full.endswith(short)
+        assert line == same
+        assert "site-packages" not in short
+        assert not short.startswith(str(Path.cwd()))
 
 
 def test_the_page_shows_what_each_pass_changed(page_text: str) -> None:

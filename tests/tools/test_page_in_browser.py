@@ -12,6 +12,8 @@ from PIL import Image
 sys.path.insert(0, str(Path(__file__).parent))
 import browser
 
+from magweld.packed_text import unpack_text
+
 NO_BROWSER = "no Chromium: `make browser` fetches one, CHROMIUM names one"
 
 
@@ -116,6 +118,47 @@ def test_ir_gets_colours_when_it_is_opened(shown: browser.Page) -> None:
     for kind in ("op", "value", "type", "number", "string"):
         assert shown.evaluate(f"document.querySelectorAll('.diff .t-{kind}').length")
     assert shown.evaluate(texts) == before
+
+
+def test_the_module_after_a_pass_is_unpacked(shown: browser.Page) -> None:
+    change = "[...document.querySelectorAll('.change')].find("
+    change += "d => d.textContent.trim().startsWith('form-tile-graph'))"
+    module = f"{change}.querySelector('[data-packed] > pre')"
+    assert shown.evaluate(f"{module}.textContent") == ""
+    shown.evaluate(f"{change}.open = true, {module}.parentElement.open = true")
+    shown.wait_for(f"{module}.querySelectorAll('.t-op').length > 5")
+    text = shown.evaluate(f"{module}.textContent")
+    packed = shown.evaluate(f"{module}.parentElement.dataset.packed")
+    assert text == unpack_text(packed)
+    assert "tile_graph.operator" in text
+    assert shown.complaints() == []
+
+
+def test_bars_are_logarithmic_or_linear(shown: browser.Page) -> None:
+    def widths(scale: str) -> list[float]:
+        shown.evaluate(
+            "{ const s = document.getElementById('bars');"
+            f" s.value = '{scale}'; s.dispatchEvent(new Event('change')); }}"
+        )
+        bars = "[...document.querySelectorAll('.steps .line .bar.measured')]"
+        inside = "b.getBoundingClientRect().width / b.parentElement.offsetWidth"
+        found: list[float] = shown.evaluate(f"{bars}.map(b => {inside})")
+        return found
+
+    rows = "[...document.querySelectorAll('[role=listitem]')]"
+    seconds = shown.evaluate(f"{rows}.map(row => Number(row.dataset.measured))")
+    longest = max(widths("linear"))
+    for value, width in zip([s for s in seconds if s], widths("linear"), strict=True):
+        # A bar is a pixel long at least.
+        share = max(value / max(seconds), 0) * longest
+        assert width == pytest.approx(share, abs=0.02)
+    sentence = "document.querySelector('.scale').checkVisibility()"
+    assert not shown.evaluate(sentence)
+    logarithmic = widths("log")
+    assert shown.evaluate(sentence)
+    assert min(logarithmic) > 0.02
+    order = sorted(range(len(logarithmic)), key=[s for s in seconds if s].__getitem__)
+    assert [logarithmic[n] for n in order] == sorted(logarithmic)
 
 
 def test_the_filter_hides_what_does_not_match(shown: browser.Page) -> None:

@@ -25,6 +25,10 @@ document.getElementById("order").addEventListener("change", (event) => {
   steps.splice(0, steps.length, ...document.querySelectorAll("[role=listitem]"));
 });
 
+document.getElementById("bars").addEventListener("change", (event) => {
+  document.body.classList.toggle("linear", event.target.value === "linear");
+});
+
 const openAll = (open) => {
   for (const step of steps) step.querySelector("details").open = open;
 };
@@ -51,10 +55,19 @@ const colour = (node) => {
   }
   node.replaceWith(...pieces, node.data.slice(end));
 };
-document.addEventListener("toggle", (event) => {
-  const pre = event.target.matches(".ir[open]") && event.target.querySelector("pre:not(.coloured)");
-  if (!pre || pre.textContent.length > 500000) return;
+// The module after a pass is kept compressed.
+const unpacked = async (packed) => {
+  if (!window.DecompressionStream) return "This browser is too old to unpack it.";
+  const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+};
+document.addEventListener("toggle", async (event) => {
+  const details = event.target;
+  const pre = details.matches(".ir[open]") && details.querySelector(":scope > pre:not(.coloured)");
+  if (!pre) return;
   pre.classList.add("coloured");
+  if (details.dataset.packed) pre.textContent = await unpacked(details.dataset.packed);
+  if (pre.textContent.length > 500000) return;
   const texts = [];
   const walker = document.createTreeWalker(pre, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) texts.push(walker.currentNode);

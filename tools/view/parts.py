@@ -5,8 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from magweld.tools.view.bars import Bar
 from magweld.tools.view.machine_code import MachineCode
 from magweld.tools.view.rails import Rail
+
+
+@dataclass(frozen=True)
+class Name:
+    """What a reader calls a step or an operator, and what the IR calls it.
+
+    Attributes:
+        text: Operators of the captured graph, as torch names them.
+        module: In which module they are, "" for the whole of it.
+        ir: Name in the IR.
+    """
+
+    text: str
+    module: str
+    ir: str
+
+
+@dataclass(frozen=True)
+class Location:
+    """A line of source: short for the reader, and in full."""
+
+    short: str
+    full: str
 
 
 @dataclass(frozen=True)
@@ -19,10 +43,10 @@ class LevelRow:
         about: Capacity and bandwidth, or the peak.
         before: Bytes with the operators apart, as text.
         after: Bytes as planned, as text.
-        before_share: Length of a bar for `before`, 0 to 1.
-        after_share: Length of a bar for `after`.
+        before_bar: For `before`.
+        after_bar: For `after`.
         seconds: Predicted time, as text.
-        seconds_share: Length of a bar for it.
+        seconds_bar: For it.
     """
 
     name: str
@@ -30,10 +54,10 @@ class LevelRow:
     about: str
     before: str
     after: str
-    before_share: float
-    after_share: float
+    before_bar: Bar
+    after_bar: Bar
     seconds: str
-    seconds_share: float
+    seconds_bar: Bar
 
 
 @dataclass(frozen=True)
@@ -53,9 +77,9 @@ class EdgeRow:
         reason: The numbers of the rule.
     """
 
-    source: str
+    source: Name
     source_number: int | None
-    target: str
+    target: Name
     target_number: int | None
     type: str
     bytes: str
@@ -69,13 +93,11 @@ class EdgeRow:
 class OperatorRow:
     """An operator of a step, with the rails beside it."""
 
-    name: str
+    name: Name
     root: str
-    nodes: str
-    module: str
     extents: str
     tile: str
-    places: tuple[str, ...]
+    places: tuple[Location, ...]
     rails: tuple[Rail, ...]
 
 
@@ -95,15 +117,15 @@ class StepRow:
         levels: What it moves, by level; arithmetic last.
         before: Bytes at the outermost level with the operators apart.
         after: The same as planned.
-        before_share: Length of a bar for `before`, 0 to 1.
-        after_share: Length of a bar for `after`.
+        before_bar: For `before`.
+        after_bar: For `after`.
         predicted: Predicted time.
         measured: Measured time, "" if it was not.
         ratio: Measured over predicted, "" without both.
         share: Its part of the time of all steps, measured if it was, as text.
         keys: What steps are sorted by: (name of the order, number).
-        time_share: Length of a bar for the predicted time.
-        measured_share: Length of a bar for the measured time.
+        time_bar: For the predicted time.
+        measured_bar: For the measured time.
         bound: What takes the largest share of the predicted time.
         reads: Edges that lead here.
         writes: Edges that lead away.
@@ -126,15 +148,15 @@ class StepRow:
     levels: tuple[LevelRow, ...]
     before: str
     after: str
-    before_share: float
-    after_share: float
+    before_bar: Bar
+    after_bar: Bar
     predicted: str
     measured: str
     ratio: str
     share: str
     keys: tuple[tuple[str, float], ...]
-    time_share: float
-    measured_share: float
+    time_bar: Bar
+    measured_bar: Bar
     bound: str
     reads: tuple[EdgeRow, ...]
     writes: tuple[EdgeRow, ...]

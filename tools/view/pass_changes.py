@@ -1,4 +1,4 @@
-"""Owns the differences that passes make to the text of a module."""
+"""Owns what passes make of the text of a module: the texts and their differences."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
+from magweld.packed_text import pack_text
+
 _DUMP = re.compile(r"^// -----// IR Dump After (?P<name>.+) //----- //$", re.MULTILINE)
 # A value's name is a number that changes with each operation before it.
 _VALUE = re.compile(r"%[\w#:]+")
 _CONTEXT = 3
 # Of a pass that changes nearly everything a page shows the begin.
 _MOST_LINES = 600
+# Packed modules that a page takes for one graph, in characters.
+_MOST_PACKED = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -21,12 +25,14 @@ class PassChange:
     """What a pass changed.
 
     Attributes:
-        name: Of the pass, with its options.
+        name: Of the pass, with its options; the first is that of the input.
         added: How many lines are new.
         removed: How many lines are gone.
         lines: ("+", "-", " " or "@", text) of lines that changed and of some around
             them; "@" tells the line where a part begins.
         left_out: How many such lines are not in `lines`.
+        count: How many lines the module has after it.
+        module: The module after it, as `pack_text` packs it; "" if a page has no room.
     """
 
     name: str
@@ -34,6 +40,8 @@ class PassChange:
     removed: int
     lines: tuple[tuple[str, str], ...]
     left_out: int
+    count: int = 0
+    module: str = ""
 
 
 def pass_changes(text: str) -> list[PassChange]:
@@ -45,18 +53,38 @@ def pass_changes(text: str) -> list[PassChange]:
     """
     _, *parts = _DUMP.split(text)
     names, modules = parts[::2], [part.strip("\n").splitlines() for part in parts[1::2]]
-    return [
-        _change(name, before, after)
-        for name, (before, after) in zip(names[1:], pairwise(modules), strict=True)
+    packed = list(_packed(parts[1::2]))
+    captured = [
+        PassChange(name, len(module), 0, (), 0, len(module), kept)
+        for name, module, kept in zip(names[:1], modules, packed, strict=False)
     ]
+    changed = zip(names[1:], pairwise(modules), packed[1:], strict=True)
+    return [*captured, *(_change(name, *both, kept) for name, both, kept in changed)]
 
 
-def _change(name: str, before: Sequence[str], after: Sequence[str]) -> PassChange:
+def _packed(modules: Sequence[str]) -> Iterator[str]:
+    """Yield modules packed, nothing in place of those that there is no room for."""
+    room = _MOST_PACKED
+    for module in modules:
+        packed = pack_text(module.strip("\n"))
+        room -= len(packed)
+        yield packed if room >= 0 else ""
+
+
+def _change(
+    name: str, before: Sequence[str], after: Sequence[str], module: str
+) -> PassChange:
     lines = list(_difference(before, after))
     marks = [mark for mark, _ in lines]
-    shown = tuple(islice(lines, _MOST_LINES))
-    left_out = len(lines) - len(shown)
-    return PassChange(name, marks.count("+"), marks.count("-"), shown, left_out)
+    return PassChange(
+        name,
+        marks.count("+"),
+        marks.count("-"),
+        tuple(islice(lines, _MOST_LINES)),
+        max(len(lines) - _MOST_LINES, 0),
+        len(after),
+        module,
+    )
 
 
 def _difference(

@@ -6,18 +6,23 @@ graph has it. Numbers become text here, and lengths of bars shares of the longes
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
-from magweld.columns import bytes_text, seconds_text
+from magweld.columns import bytes_text, seconds_text, shorten
 from magweld.reports import operators_of
 from magweld.targets.device import ARITHMETIC
+from magweld.tools.view.bars import Scale
 from magweld.tools.view.machine_code import MachineCode
 from magweld.tools.view.parts import (
     EdgeRow,
     LevelRow,
+    Location,
+    Name,
     OperatorRow,
     StepRow,
     lanes_of,
@@ -26,6 +31,10 @@ from magweld.tools.view.pass_changes import PassChange
 from magweld.tools.view.rails import Edge, lay_out
 
 Graph = Mapping[str, Any]
+
+# Of a step that computes more, tables name these.
+_NAMED = 3
+_WORD = re.compile(r"\w+")
 
 
 class GraphView:
@@ -57,6 +66,12 @@ class GraphView:
         self._steps: Sequence[Graph] = graph["steps"]
         self._levels = [level["name"] for level in graph["device"]["levels"]]
         self._numbers = {step["name"]: n for n, step in enumerate(self._steps)}
+        self._names = {step["name"]: self._step_name(step) for step in self._steps}
+        self._operator_names = {
+            one["name"]: self._operator_name(one)
+            for step in self._steps
+            for one in step["operators"]
+        }
         self.device: str = graph["device"]["name"]
         self.levels = tuple(self._level_rows(self._totals()))
         self.steps = tuple(self._step_rows())
@@ -112,8 +127,10 @@ class GraphView:
     def _level_rows(self, plan: Mapping[str, Any]) -> Iterator[LevelRow]:
         before, after = plan.get("moved_before", {}), plan.get("moved_after", {})
         shares = plan.get("predicted_shares", {})
-        most = max((*before.values(), *after.values()), default=0) or 1
-        longest = max(shares.values(), default=0) or 1
+        moved, times = (
+            Scale([*before.values(), *after.values()]),
+            Scale(shares.values()),
+        )
         for name in (*self._levels, ARITHMETIC):
             if not (before.get(name) or after.get(name) or shares.get(name)):
                 continue
@@ -124,10 +141,10 @@ class GraphView:
                 self._about(name),
                 bytes_text(int(before.get(name, 0))) if moves else "",
                 bytes_text(int(after.get(name, 0))) if moves else "",
-                before.get(name, 0) / most,
-                after.get(name, 0) / most,
+                moved.bar(before.get(name)),
+                moved.bar(after.get(name)),
                 seconds_text(shares.get(name, 0)),
-                shares.get(name, 0) / longest,
+                times.bar(shares.get(name)),
             )
 
     def _about(self, name: str) -> str:
@@ -143,10 +160,14 @@ class GraphView:
         edges = self._graph["edges"]
         rails = lay_out(len(self._steps), list(self._drawn(edges, self._numbers)))
         plans = [step["plan"] or {} for step in self._steps]
-        most = max((p.get("traffic_before", 0) for p in plans), default=0) or 1
+        moved = Scale(
+            plan.get(key, 0)
+            for plan in plans
+            for key in ("traffic_before", "traffic_after")
+        )
         times = [p.get("predicted_seconds", 0) for p in plans]
         times += [step.get("measured_seconds", 0) for step in self._steps]
-        longest = max(times, default=0) or 1
+        lasting = Scale(times)
         timed = any("measured_seconds" in step for step in self._steps)
         spent = times[len(plans) :] if timed else times[: len(plans)]
         total = sum(spent) or 1
@@ -169,8 +190,8 @@ class GraphView:
                 levels=tuple(self._level_rows(plan)),
                 before="" if before is None else bytes_text(before),
                 after="" if after is None else bytes_text(after),
-                before_share=(before or 0) / most,
-                after_share=(after or 0) / most,
+                before_bar=moved.bar(before),
+                after_bar=moved.bar(after),
                 predicted=seconds_text(predicted) if predicted else "",
                 measured=seconds_text(measured) if measured else "",
                 ratio=_ratio(measured, predicted),
@@ -181,8 +202,8 @@ class GraphView:
                     ("measured", measured),
                     ("bytes", after or 0),
                 ),
-                time_share=predicted / longest,
-                measured_share=measured / longest,
+                time_bar=lasting.bar(predicted),
+                measured_bar=lasting.bar(measured),
                 bound=max(shares, key=lambda part: shares[part], default=""),
                 reads=self._edges(e for e in edges if e["consumer"] == name),
                 writes=self._edges(e for e in edges if e["producer"] == name),
@@ -233,22 +254,31 @@ class GraphView:
         levels = takewhile(lambda names: len({*names}) == 1, zip(*paths, strict=False))
         return ".".join(names[0] for names in levels)
 
+    def _step_name(self, step: Graph) -> Name:
+        computed = shorten(operators_of(step), _NAMED)
+        return Name(computed, self._module_of(step), step["name"])
+
+    def _operator_name(self, operator: Graph) -> Name:
+        modules, nodes = self._graph.get("modules", {}), operator["nodes"]
+        return Name(
+            ", ".join(nodes) or operator["name"],
+            ", ".join(_once(modules.get(node, "") for node in nodes)),
+            operator["name"],
+        )
+
     def _operators(self, step: Graph) -> Iterator[OperatorRow]:
         sources = self._graph.get("sources", {})
-        modules = self._graph.get("modules", {})
         numbers = {one["name"]: n for n, one in enumerate(step["operators"])}
         drawn = self._drawn(step["edges"], numbers, inside=True)
         rails = lay_out(len(numbers), list(drawn))
         for number, one in enumerate(step["operators"]):
             places = [place for node in one["nodes"] for place in sources.get(node, ())]
             yield OperatorRow(
-                one["name"],
+                self._operator_names[one["name"]],
                 one["root"],
-                ", ".join(one["nodes"]),
-                ", ".join(_once(modules.get(node, "") for node in one["nodes"])),
                 "x".join(map(str, one["extents"])) or "scalar",
                 "x".join(map(str, one["tile"])),
-                tuple(dict.fromkeys(reversed(places))),
+                tuple(map(_location, dict.fromkeys(reversed(places)))),
                 tuple(rails[number]),
             )
 
@@ -256,16 +286,18 @@ class GraphView:
         self, edges: Sequence[Graph], numbers: Mapping[str, int], inside: bool = False
     ) -> Iterator[Edge]:
         """Yield the edges that lead from one row to another."""
-        source, target = ("maker", "reader") if inside else ("producer", "consumer")
+        names = self._operator_names if inside else self._names
         for edge in edges:
-            first, last = numbers.get(edge[source]), numbers.get(edge[target])
+            source, target = (edge[end] for end in _ends(inside))
+            first, last = numbers.get(source), numbers.get(target)
             if first is None or last is None:
                 continue
             label = (
-                f"{edge[source]} to {edge[target]}: {edge['type']} in {edge['level']}"
+                f"{names[source].text} to {names[target].text}: {edge['type']} in "
+                f"{edge['level']}"
             )
             if edge["refused"]:
-                label += f", {edge['refused']}"
+                label += f", {self._readable(edge['refused'])}"
             style = self._style(edge["level"])
             yield Edge(first, last, edge["maker"], style, label)
 
@@ -276,18 +308,36 @@ class GraphView:
     def _edge(self, edge: Graph) -> EdgeRow:
         inside = edge["producer"] == edge["consumer"]
         rule, _, reason = edge["refused"].partition(": ")
+        names = self._operator_names if inside else self._names
+        source, target = (edge[end] for end in _ends(inside))
         return EdgeRow(
-            source=edge["maker"] if inside else edge["producer"],
+            source=names.get(source, Name(source, "", source)),
             source_number=None if inside else self._numbers.get(edge["producer"]),
-            target=edge["reader"] if inside else edge["consumer"],
+            target=names.get(target, Name(target, "", target)),
             target_number=None if inside else self._numbers.get(edge["consumer"]),
             type=edge["type"],
             bytes=bytes_text(edge["bytes"]),
             level=edge["level"],
             style=self._style(edge["level"]),
             rule=rule,
-            reason=reason,
+            reason=self._readable(reason),
         )
+
+    def _readable(self, reason: str) -> str:
+        """Return a reason with operators as the captured graph names them."""
+        names = self._operator_names
+        return _WORD.sub(lambda m: names[m[0]].text if m[0] in names else m[0], reason)
+
+
+def _ends(inside: bool) -> tuple[str, str]:
+    """Return what an edge calls its ends: operators inside of a step, steps outside."""
+    return ("maker", "reader") if inside else ("producer", "consumer")
+
+
+def _location(place: str) -> Location:
+    """Return a line of source without the folder of packages, or the current one."""
+    inside = place.rpartition("/site-packages/")[2]
+    return Location(inside.removeprefix(f"{Path.cwd()}/"), place)
 
 
 def _once(names: Iterable[str]) -> list[str]:
