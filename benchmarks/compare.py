@@ -4,9 +4,10 @@
 
 Both are reports, or folders of reports that are matched by their names. A case is
 compared by how many times as fast as eager it was in its own run, so that runs on a
-machine under another load can be compared; without eager, by its times. Exits with 1 if
-a case is slower by more than the tolerance or is missing, and with 2 for files that are
-no reports.
+machine under another load can be compared; without eager, by its times. What is
+counted or planned, such as kernels and bytes, is compared as well. Exits with 1 if a
+case is worse by more than the tolerance or is missing, and with 2 for files that are no
+reports.
 """
 
 from __future__ import annotations
@@ -21,17 +22,28 @@ from reports import OURS, Report, ReportError, Row, geometric_mean, read_reports
 from rich.console import Console
 from rich.table import Table
 
+# Columns that do not depend on what else a machine does: those that are good where they
+# are low, and those that are good where they are high.
+_LOW = frozenset(
+    {
+        *("kernels", "through torch", "moved MiB", "intermediate MiB", "host MiB"),
+        *("predicted ms", "predicted s", "breaks", "broken", "wrong", "error"),
+    }
+)
+_HIGH = frozenset({"gain", "transfers less", "full", "hits"})
+
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one case.
+    """What became of one case, or of a figure of it.
 
     Attributes:
         report: Name of the report.
-        case: Name of the case.
-        before: How many times as fast as eager it was; milliseconds without eager.
+        case: Name of the case, and of a column where it is a figure.
+        before: How many times as fast as eager it was; milliseconds without eager; the
+            figure.
         after: The same of the second run; None if the case is missing or failed.
-        ratio: How many times as fast it is; None likewise.
+        ratio: How many times as good it is; None likewise.
     """
 
     report: str
@@ -41,7 +53,7 @@ class Change:
     ratio: float | None
 
     def is_regression(self, tolerance: float) -> bool:
-        """Whether it is missing, or slower by more than a part `tolerance`."""
+        """Whether it is missing, or worse by more than a part `tolerance`."""
         return self.ratio is None or self.ratio < 1 - tolerance
 
 
@@ -53,6 +65,22 @@ def changes(before: dict[str, Report], after: dict[str, Report]) -> Iterator[Cha
         for row in report.rows:
             if OURS in row.times:
                 yield _change(name, row, rows.get(row.name))
+            yield from _figures(name, row, rows.get(row.name))
+
+
+def _figures(report: str, old: Row, new: Row | None) -> Iterator[Change]:
+    """Yield what became of the figures of a case that are counted or planned."""
+    for column, before in old.cells.items():
+        if column not in _LOW | _HIGH or not isinstance(before, int | float):
+            continue
+        after = new.cells.get(column) if new else None
+        name = f"{old.name}: {column}"
+        if not isinstance(after, int | float):
+            yield Change(report, name, before, None, None)
+            continue
+        better, worse = (before, after) if column in _LOW else (after, before)
+        ratio = better / worse if worse else 1.0 + (better > 0)
+        yield Change(report, name, before, after, ratio)
 
 
 def _change(report: str, old: Row, new: Row | None) -> Change:
@@ -68,7 +96,7 @@ def _change(report: str, old: Row, new: Row | None) -> Change:
 
 
 def show(found: list[Change], tolerance: float) -> None:
-    """Print the geometric mean of each report, then what became slower or is gone."""
+    """Print the geometric mean of each report, then what became worse or is gone."""
     console = Console(width=110)
     means = Table("report", "cases", "after / before, geometric mean")
     for report in dict.fromkeys(change.report for change in found):
@@ -76,12 +104,12 @@ def show(found: list[Change], tolerance: float) -> None:
         mean = geometric_mean(ratios)
         means.add_row(report, str(len(ratios)), f"{mean:.3f}" if mean else "-")
     console.print(means)
-    slower = [change for change in found if change.is_regression(tolerance)]
-    if not slower:
-        console.print(f"no case is slower by more than {tolerance:.0%}")
+    worse = [change for change in found if change.is_regression(tolerance)]
+    if not worse:
+        console.print(f"no case is worse by more than {tolerance:.0%}")
         return
     table = Table("report", "case", "before", "after", "after / before")
-    for change in sorted(slower, key=lambda change: change.ratio or 0):
+    for change in sorted(worse, key=lambda change: change.ratio or 0):
         cells = (change.after, change.ratio)
         table.add_row(
             change.report,

@@ -247,8 +247,8 @@ CLAIMS: dict[str, Claim] = {
             ),
         ),
         "A CPU in place of a GPU; torch 2.13, whose Dynamo captures far more than that"
-        " of 2.0 did; five of the eight models, from transformers and timm; encoders"
-        " have 4 layers in place of 12.",
+        " of 2.0 did; of the eight models those that transformers and timm have;"
+        " encoders have 4 layers in place of 12.",
     ),
     "graph_counts": Claim(
         MAGPY,

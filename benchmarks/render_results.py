@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 from paper_claims import CLAIMS, Claim
 from reports import OURS, PEERS, Report, ReportError, Row, cell_text, read_reports
+from suite import RUNS
 
 HEAD = """\
 # Results
@@ -30,7 +31,10 @@ brackets how many times as fast ours is. `python benchmarks/full_run.py` measure
 it again, `python benchmarks/compare.py` names what differs between two folders.
 
 Where a paper has a figure or table of the same, what it states stands beside what was
-found here, with what differs: machines, models, versions. `-` was not measured."""
+found here, with what differs: machines, models, versions. `-` was not measured.
+
+Each report has the script that measured it, in the environment that `full_run.py`
+gives it. What a machine does not have is not measured: other instructions, GPUs."""
 
 # Legible in print and on screens, for readers with any colour vision (Okabe and Ito).
 _COLOURS = {"eager": "#56B4E9", "torch.compile": "#E69F00", "onnxruntime": "#009E73"}
@@ -44,7 +48,15 @@ def render(folder: Path) -> None:
     """
     reports = read_reports(folder)
     pages = [page(report, folder) for report in reports.values()]
-    (folder / "README.md").write_text("\n\n".join([HEAD, *pages]) + "\n")
+    parts = [HEAD, *not_measured(reports), *pages]
+    (folder / "README.md").write_text("\n\n".join(parts) + "\n")
+
+
+def not_measured(reports: Collection[str]) -> Iterator[str]:
+    """Yield a sentence on the runs that no report is there of, if there are any."""
+    missing = [f"`{run.name}`" for run in RUNS if run.name not in reports]
+    if missing:
+        yield f"Not measured here: {', '.join(missing)}."
 
 
 def page(report: Report, folder: Path) -> str:
@@ -90,10 +102,13 @@ def _origin(report: Report) -> str:
     facts = report.facts
     versions = facts.get("versions", {})
     used = facts.get("capability", {})
+    scripts = [run.command for run in RUNS if run.name == report.name]
+    start = f"By `benchmarks/{scripts[0]}`, on" if scripts else "On"
     return (
-        f"{facts.get('machine')}, {facts.get('threads')} of {facts.get('cores')} cores,"
-        f" {facts.get('date')}, commit {facts.get('commit')}, torch"
-        f" {versions.get('torch')} ({used.get('torch')}), ours {used.get('magweld')}."
+        f"{start} {facts.get('machine')}, {facts.get('threads')} of"
+        f" {facts.get('cores')} cores, {facts.get('date')}, commit"
+        f" {facts.get('commit')}, torch {versions.get('torch')} ({used.get('torch')}),"
+        f" ours {used.get('magweld')}."
     )
 
 
