@@ -161,6 +161,10 @@ TORCH_ALLOWED = (
 # module -> what of torch_mlir it may import beside what magweld.bindings carries, why.
 TORCH_MLIR_ALLOWED: dict[str, tuple[str, str]] = {
     "magweld.bindings": ("torch_mlir", "it is the one that carries the bindings"),
+    "magweld.aot.onnx_task": (
+        "torch_mlir.extras.onnx_importer",
+        "it imports onnx, which is an extra",
+    ),
     "magweld.aot.torch_module": (
         "torch_mlir.extras.fx_importer",
         "it has the numbers of torch's types, and imports torch",

@@ -9,6 +9,7 @@ from pathlib import Path
 from torch import Tensor
 
 from magweld.aot.entry import compile
+from magweld.aot.onnx_model import load_onnx
 from magweld.aot.sources import Model
 from magweld.aot.torch_module import load_torch_module
 from magweld.artifact import HOST_TARGET
@@ -27,6 +28,7 @@ from magweld.tools.cli.sign import signed
 
 _EXPORTED = ".pt2"
 _MODULES = (".mlir", ".mlirbc")
+_ONNX = ".onnx"
 
 
 def run(options: argparse.Namespace) -> None:
@@ -86,6 +88,10 @@ def _load(name: str, inputs: Sequence[Sequence[Tensor]]) -> Model:
         return load_exported(Path(name))
     if name.endswith(_MODULES):
         return load_torch_module(Path(name))
+    if name.endswith(_ONNX):
+        # One set of sizes is told to the importer: it has less to compute at run time.
+        shapes = [x.shape for x in inputs[0]] if len(inputs) == 1 else None
+        return load_onnx(Path(name), shapes)
     if not inputs:
         raise CommandLineError(f"--inputs is missing for '{name}'")
     model = load_model(name)

@@ -129,6 +129,21 @@ MODULE_OPERATION = Refusal(
     "the module holds what is no operator of torch on value tensors",
     "let torch-mlir make it with output_type='torch'",
 )
+ONNX_PACKAGE = Refusal(
+    "onnx-package",
+    "models of ONNX are read by the package onnx, which cannot be imported",
+    "pip install 'magweld[onnx]'",
+)
+ONNX_DAMAGED = Refusal(
+    "onnx-damaged",
+    "the file holds no intact model of ONNX",
+    "onnx.checker.check_model tells what is wrong with it",
+)
+ONNX_OPERATOR = Refusal(
+    "onnx-operator",
+    "an operator of the model has no conversion into operators of torch",
+    "write the model with another opset, or export it by torch.export",
+)
 NO_INPUTS = Refusal(
     "artifact-no-inputs",
     "there are no example inputs",

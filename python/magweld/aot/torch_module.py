@@ -44,6 +44,7 @@ _ENTRY: Final = "main"
 _IDENTITIES: Final = ("torch.tensor_static_info_cast", "torch.derefine")
 _LISTS: Final = ("torch.prim.ListConstruct", "torch.prim.TupleConstruct")
 _LITERAL: Final = "torch.vtensor.literal"
+_FOREIGN: Final = "torch.operator"
 _CONSTANT: Final = "torch.constant."
 # What an operator takes as a number in the dialect, by its type in the schema.
 _ENUMERATIONS: Final[Mapping[str, Mapping[int, object]]] = {
@@ -145,7 +146,19 @@ def load_torch_module(path: Path) -> TorchModule:
         UnsupportedError: The file is no such module.
         OSError: It cannot be read.
     """
-    content = path.read_bytes()
+    return read_torch_module(path.read_bytes(), path)
+
+
+def read_torch_module(content: bytes, path: Path) -> TorchModule:
+    """Read a module in the torch dialect.
+
+    Args:
+        content: Text or bytecode.
+        path: The file that it is from, for errors.
+
+    Raises:
+        UnsupportedError: It is no such module.
+    """
     with make_context():
         try:
             module = ir.Module.parse(content)
@@ -302,13 +315,18 @@ class _Reader:
         return TensorSizes(tuple(known), dtype)
 
     def _refusal(self, one: ir.Operation, reason: str) -> Exception:
-        return MODULE_OPERATION.at(f"'{one.name}' ({self._place(one)}): {reason}")
+        name = one.name
+        if name == _FOREIGN:
+            name = ir.StringAttr(one.attributes["name"]).value
+        return MODULE_OPERATION.at(f"'{name}' ({self._place(one)}): {reason}")
 
     def _place(self, one: ir.Operation) -> str:
         location = one.location
         if isinstance(location, ir.FileLineColLoc):
             file = location.filename
             return f"{self._path if file == '-' else file}:{location.start_line}"
+        if isinstance(location, ir.NameLoc) and location.name_str:
+            return f"{location.name_str} of {self._path}"
         return str(self._path)
 
     def _stack_trace(self, one: ir.Operation) -> str:
