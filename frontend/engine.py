@@ -413,7 +413,8 @@ class Engine:
         if record is not None:
             record.begins = program.begins
             self._log.recorded(record, seconds)
-            if cache.ahead is not None and not cache.ahead.has_failed:
+            took = outcome.capture is not None and outcome.capture.dynamic
+            if took and cache.ahead is not None and not cache.ahead.has_failed:
                 cache.ahead = None
         if outcome.outline is not None:
             cache.ahead = SizesAhead(wanted, outcome.outline)

@@ -11,6 +11,7 @@ from typing import Any, Final
 import torch
 import torch.overrides
 
+from magweld.frontend.annotations.torch_functions import within_torch
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
     Annotation,
@@ -74,7 +75,10 @@ AUTOCAST: Final[Entries] = (
     # Autocast looks for a mode of torch's exporter.
     (
         torch.overrides._get_current_function_mode_stack,
-        Annotation(rest=Use.KEEP, result=Result.FRESH),
+        within_torch(Annotation(rest=Use.KEEP, result=Result.FRESH)),
     ),
-    (torch._C._is_torch_function_mode_enabled, Annotation(rest=Use.KEEP)),
+    (
+        torch._C._is_torch_function_mode_enabled,
+        within_torch(Annotation(rest=Use.KEEP)),
+    ),
 )

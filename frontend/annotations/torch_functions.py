@@ -16,6 +16,7 @@ from magweld.frontend.monitor.annotation import (
     Entry,
     NativeCall,
     Result,
+    Rule,
     Use,
 )
 from magweld.frontend.monitor.observer import Observer
@@ -25,14 +26,36 @@ from magweld.frontend.state.values import is_scalar
 # Answers follow from modes of torch that every record guards, or from the arguments.
 _FOLLOWS: Final = Annotation(rest=Use.KEEP)
 _FOLLOWING: Final = (
-    "_get_deterministic_algorithms _get_tracing_state _has_torch_function"
-    " _has_torch_function_unary _has_torch_function_variadic"
-    " _is_inference_mode_enabled _is_torch_function_all_disabled"
-    " _is_torch_function_enabled _is_tracing _len_torch_dispatch_stack"
-    " _len_torch_function_stack _log_api_usage_once get_default_dtype"
-    " is_anomaly_enabled is_autocast_available is_grad_enabled"
-    " is_inference_mode_enabled"
+    "_get_deterministic_algorithms _get_tracing_state _is_inference_mode_enabled"
+    " _is_torch_function_all_disabled _is_torch_function_enabled _is_tracing"
+    " _log_api_usage_once get_default_dtype is_anomaly_enabled is_autocast_available"
+    " is_grad_enabled is_inference_mode_enabled"
 ).split()
+
+# These see the modes that observe the run. What torch's own functions do then is
+# recorded as one operator, be it with modes or without.
+_MODES: Final = (
+    "_has_torch_function _has_torch_function_unary _has_torch_function_variadic"
+    " _len_torch_dispatch_stack _len_torch_function_stack handle_torch_function"
+    " has_torch_function has_torch_function_unary has_torch_function_variadic"
+).split()
+
+
+def within_torch(annotation: Annotation) -> Rule:
+    """Return the rule of a function that may tell torch, but not the program, of modes.
+
+    Args:
+        annotation: What is recorded of a call.
+    """
+
+    def rule(observer: Observer, call: NativeCall) -> None:
+        session = observer.session
+        if not observer.code.co_filename.startswith(session.operators.library):
+            raise StopRecordingError("native-call", call.name)
+        session.apply(observer, annotation, call)
+
+    return rule
+
 
 # Answers follow from process-wide flags; each is asked again on every call.
 _QUERIES: Final = (
@@ -65,7 +88,7 @@ def query(native: Any) -> Entry:
 
 
 def _named(names: Iterable[str]) -> Iterator[Any]:
-    for module in (torch._C, torch):
+    for module in (torch._C, torch, torch.overrides):
         yield from (getattr(module, name) for name in names if hasattr(module, name))
 
 
@@ -74,11 +97,7 @@ TORCH: Final[Entries] = (
     *((native, query(native)) for native in _named(_QUERIES)),
     # Sets of tensors tell them apart by identity, which is guarded.
     (torch.Tensor.__hash__, Annotation(rest=Use.KEEP, result=Result.ADDRESS)),
-    # Hands the call to the recorder, which reads the arguments itself.
-    (torch.overrides.handle_torch_function, _FOLLOWS),
-    (torch.overrides.has_torch_function, _FOLLOWS),
-    (torch.overrides.has_torch_function_unary, _FOLLOWS),
-    (torch.overrides.has_torch_function_variadic, _FOLLOWS),
+    *((function, within_torch(_FOLLOWS)) for function in _named(_MODES)),
     (torch.device, Annotation()),
     (torch.finfo, Annotation()),
     (torch.iinfo, Annotation()),

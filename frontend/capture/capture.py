@@ -35,8 +35,9 @@ from magweld.frontend.lifting.operands import Operands
 from magweld.frontend.lifting.outline import Outline
 from magweld.frontend.monitor.annotation import AnnotationTable
 from magweld.frontend.monitor.code_table import CodeTables
-from magweld.frontend.monitor.events import collector_paused, event_source
+from magweld.frontend.monitor.events import CollectorPause, event_source
 from magweld.frontend.monitor.stack import FrameReader, StackReader, is_supported
+from magweld.frontend.operators.modes import ObservingModes
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import torch_state
 from magweld.frontend.operators.watch import OperatorWatch
@@ -145,8 +146,8 @@ def capture(
     run = Run(session, recorder, program.arguments, torch_state(), known)
     split = Split(session, sources, places, run.finish_early)
     try:
-        with collector_paused():
-            outcome = _observed(program, run, split)
+        with CollectorPause() as collector:
+            outcome = _observed(program, run, split, collector)
             # A collection would go through all that was recorded: it ends before one.
             session.close()
         return outcome
@@ -158,13 +159,15 @@ def capture(
         session.close()
 
 
-def _observed(program: Program, run: Run, split: Split) -> Outcome:
-    session, recorder = run.session, run.recorder
+def _observed(
+    program: Program, run: Run, split: Split, collector: CollectorPause
+) -> Outcome:
+    session = run.session
     try:
-        with contextlib.ExitStack() as modes:
-            for mode in (_no_other_compiler(), recorder.watch, recorder):
-                modes.enter_context(mode)
-            session.hooks.leave_modes = functools.partial(_leave, modes, recorder)
+        with contextlib.ExitStack() as around:
+            around.enter_context(_no_other_compiler())
+            modes = around.enter_context(ObservingModes(run.recorder))
+            session.withdraw = functools.partial(_withdraw, around, modes, collector)
             result = program.observe(session, event_source())
     except StopRecordingError:
         raise  # the program has not run
@@ -196,13 +199,15 @@ def _finished(run: Run, split: Split, result: Any) -> Outcome:
     return Outcome(result, finished, None)
 
 
-def _leave(modes: contextlib.ExitStack, recorder: OperatorRecorder) -> None:
-    """Leave the modes that observe, if no other is open and none of them is at work."""
-    functions = torch._C._len_torch_function_stack()
-    if functions != 1 or torch._C._len_torch_dispatch_stack() != 1:
-        return
-    if torch._C._get_function_stack_at(0) is recorder:
-        modes.close()
+def _withdraw(
+    around: contextlib.ExitStack, modes: ObservingModes, collector: CollectorPause
+) -> bool:
+    """End what is there for the recording alone; False if a mode is at work."""
+    left = modes.leave()
+    if left:
+        around.close()
+        collector.end()
+    return left
 
 
 def _observers(

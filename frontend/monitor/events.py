@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import CodeType, FrameType, MethodType
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from magweld.frontend.catalogue import StopRecordingError
 
@@ -69,6 +68,10 @@ class EventSource:
     def resume(self) -> None:
         """Go on after a pause, or after an exception that a sink let through."""
 
+    def end(self) -> None:
+        """Tell nothing any more, before the end of the run."""
+        self.pause()
+
 
 class TraceEvents(EventSource):
     """`sys.settrace` with opcode events; for CPython 3.11."""
@@ -84,7 +87,7 @@ class TraceEvents(EventSource):
     def run(self, sink: Sink, call: Callable[[], Any]) -> Any:
         self.check_free()
         self._sink = sink
-        with collector_paused():
+        with CollectorPause():
             sys.settrace(self._enter)
             try:
                 return call()
@@ -169,22 +172,27 @@ class MonitoringEvents(EventSource):
         for event, callback in table.items():
             monitoring.register_callback(self._tool, event, callback)
         frames = sum(e for e in table if e != events.INSTRUCTION)
-        with collector_paused():
+        with CollectorPause():
             monitoring.set_events(self._tool, frames)
             try:
                 return call()
             finally:
                 self._uninstall(monitoring, list(table))
 
-    def _uninstall(self, monitoring: Any, events: list[int]) -> None:
+    def end(self) -> None:
+        """See `EventSource.end`."""
+        monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
         monitoring.set_events(self._tool, 0)
         for code in self._codes.values():
             monitoring.set_local_events(self._tool, code, 0)
+        self._codes.clear()
+        self._observers.clear()
+
+    def _uninstall(self, monitoring: Any, events: list[int]) -> None:
+        self.end()
         for event in events:
             monitoring.register_callback(self._tool, event, None)
         monitoring.free_tool_id(self._tool)
-        self._codes.clear()
-        self._observers.clear()
 
     def _start(self, code: CodeType, offset: int, *_: Any) -> None:
         if threading.get_ident() != self._thread or self._sink is None:
@@ -216,19 +224,28 @@ class MonitoringEvents(EventSource):
             self._sink.leave(frame)
 
 
-@contextlib.contextmanager
-def collector_paused() -> Iterator[None]:
-    """Hold back garbage collection.
+class CollectorPause:
+    """Holds back garbage collection.
 
     Finalizers would be observed as part of the program, and collections in between
     take longer than the monitoring itself.
     """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
+
+    def __init__(self) -> None:
+        self._was_enabled = False
+
+    def __enter__(self) -> Self:
+        self._was_enabled = gc.isenabled()
+        gc.disable()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Let the collector run again; what the program switches then stays."""
+        if self._was_enabled:
+            self._was_enabled = False
             gc.enable()
 
 

@@ -116,14 +116,12 @@ class SessionHooks:
         begins: Gives the offset at which a frame of this code begins to be observed.
         split: Told when the recording ends before an instruction has run; by default
             the call as a whole is given up.
-        leave_modes: Takes what observes operators away, before the end of the run.
     """
 
     rows: Callable[[CodeType, Rows], Rows] = lambda code, rows: rows
     is_read: Callable[[CodeType, int, int], bool] = lambda *_: True
     begins: Callable[[CodeType], int] = lambda code: 0
     split: Callable[[Observer, Row, list[Any]], None] = lambda *_: None
-    leave_modes: Callable[[], None] = lambda: None
 
 
 def sites_of(active: Sequence[Observer], control: Branches | None) -> tuple[Site, ...]:

@@ -191,6 +191,7 @@ class Observer:
         """Handle the event before the instruction at `offset`; never raises."""
         session = self.session
         if session.stopped is not None:
+            session.finish_withdrawal()
             return
         if session.opaque_caller is not None:
             if session.opaque_caller is not self:

@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import Any, Final
 
 import torch
+from torch._ops import HigherOrderOperator
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.rules.natives import native_name
@@ -193,6 +194,22 @@ _OPERATOR_HOMES: Final = (
     "torch._C._set_grad_enabled",
     "torch._ops.",
 )
+
+
+def is_of_torch(func: Any, library: str) -> bool:
+    """Return whether a call that torch hands to its modes does what torch defines.
+
+    A function of the program may hand itself to them as functions of torch do, and
+    operators of higher order (`cond`) run functions of the program.
+
+    Args:
+        library: Folder of torch.
+    """
+    if type(func) is not types.FunctionType:
+        return not isinstance(func, HigherOrderOperator)
+    # A wrapper of torch's has the name of what it wraps.
+    named = type(func.__module__) is str and func.__module__.partition(".")[0]
+    return named == "torch" and func.__code__.co_filename.startswith(library)
 
 
 def acts_through_operators(native: Any) -> bool:

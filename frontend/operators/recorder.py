@@ -17,6 +17,7 @@ from magweld.frontend.operators.kinds import (
     CallKind,
     acts_through_operators,
     check_undoable,
+    is_of_torch,
     kind_here,
     kind_of,
     name_of,
@@ -34,6 +35,7 @@ from magweld.frontend.operators.predicates import (
 )
 from magweld.frontend.operators.recording import Recording
 from magweld.frontend.operators.targets import create_node
+from magweld.frontend.operators.tensors import PLAIN_TENSORS
 from magweld.frontend.operators.watch import OperatorWatch
 from magweld.storages import is_alias, storage_of
 
@@ -99,6 +101,8 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         )
         paused = session.pause_events()
         try:
+            if not self.in_opaque and not self._takes(func, types, args):
+                return func(*args, **kwargs)
             result = self._run(func, args, kwargs)
             if result is not NotImplemented and not self.in_opaque:
                 self._note(func, args, kwargs, result)
@@ -107,6 +111,23 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             session.opaque_caller = opaque_caller
             if paused:
                 session.resume_events()
+
+    def _takes(self, func: Any, types: Any, args: Any) -> bool:
+        """Return whether a call can be an operator; the recording ends before others.
+
+        Classes of the program see each call, and what they do then is not observed.
+        """
+        foreign = next((kind for kind in types if kind not in PLAIN_TENSORS), None)
+        if foreign is None and is_of_torch(func, self.library):
+            return True
+        refusal, detail = "native-call", name_of(func)
+        if foreign is not None:
+            detail = foreign.__qualname__
+            is_tensor = issubclass(foreign, torch.Tensor)
+            refusal = "tensor-subclass" if is_tensor else "operator-argument"
+        refusal = REFUSALS.get(kind_of(name_of(func), args), refusal)
+        self._session.stop(StopRecordingError(refusal, detail))
+        return False
 
     def _run(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Make a torch call; the recording ends when it raises."""

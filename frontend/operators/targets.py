@@ -85,6 +85,8 @@ def _methods() -> dict[int, str]:
 
 def _is_found_by_name(func: Any) -> bool:
     """Return whether generated code that names a function of torch means this one."""
+    if not hasattr(func, "__name__"):
+        return False  # one that `torch.jit.trace` has made
     module = getattr(func, "__module__", None)
     if type(module) is str and module.partition(".")[0] != "torch":
         return True  # held by the graph as an object

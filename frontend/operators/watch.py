@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
 from magweld.frontend.operators.infallible import raises_for_no_values
 from magweld.storages import storage_of
@@ -16,6 +17,7 @@ class _Traits(NamedTuple):
     """What the schema of an operator says."""
 
     dynamic: bool  # the shape of a result depends on values
+    indexes: bool  # its shape is dynamic only with a mask as an index
     reads: bool  # a Python value comes out of a tensor
     random: bool  # consumes numbers of a generator
     written: tuple[int, ...]  # positions of arguments that are written
@@ -57,15 +59,32 @@ def _are_integers(args: Any) -> bool:
     )
 
 
-def _gathers(func: Any, args: Any) -> bool:
-    # Indexing has a dynamic shape only when a mask selects the elements.
-    return func._schema.name == "aten::index" and not any(
+def _selects(args: Any) -> bool:
+    """Return whether a mask selects the elements: the shape follows from it."""
+    return any(
         index is not None and index.dtype in (torch.bool, torch.uint8)
         for index in args[1]
     )
 
 
+# What is no operator of one schema, e.g. `cond`, runs code that may do anything.
+_UNKNOWN = _Traits(
+    dynamic=True,
+    indexes=False,
+    reads=True,
+    random=True,
+    written=(),
+    written_names=(),
+    normalizes=False,
+    listed=False,
+    fallible=True,
+    floating=True,
+)
+
+
 def _traits(func: Any) -> _Traits:
+    if type(func) is not OpOverload:
+        return _UNKNOWN
     schema = func._schema
     written = [
         index
@@ -76,6 +95,7 @@ def _traits(func: Any) -> _Traits:
     harmless, floating = raises_for_no_values(func)
     return _Traits(
         dynamic=torch.Tag.dynamic_output_shape in func.tags or schema.name in _DYNAMIC,
+        indexes=schema.name == "aten::index",
         reads=torch.Tag.data_dependent_output in func.tags,
         random=torch.Tag.nondeterministic_seeded in func.tags,
         written=tuple(written),
@@ -131,12 +151,26 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         self.fallible = False
         self.written: set[int] = set()
 
+    # Else they raise under this mode, where eager torch runs them.
+    supports_higher_order_operators = True
+
+    def __enter__(self) -> Self:
+        # The mode is no matter of the program's: the flags that tell of modes, which it
+        # may read and which modes of its own put back, stay as they are.
+        _push_mode(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _pop_mode()
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         """Note one operator and run it."""
-        if torch._C._len_torch_function_stack():
-            # Modes of the program have had the call, or are not to see it.
+        kwargs = kwargs or {}
+        if _is_overridden((*args, *kwargs.values())):
+            # Modes and classes of the program have had the call, or are not to see it:
+            # torch calls operators past them in transforms and backward passes.
             with torch._C.DisableTorchFunction():
                 return self._note(func, args, kwargs)
         return self._note(func, args, kwargs)
@@ -145,13 +179,12 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         traits = self._known.get(func)
         if traits is None:
             traits = self._known[func] = _traits(func)
-        self.dynamic |= traits.dynamic and not _gathers(func, args)
+        self.dynamic |= traits.dynamic and not (traits.indexes and not _selects(args))
         self.reads |= traits.reads
         self.compares |= traits.reads and func is not _NUMBER
         self.random |= traits.random
         self.listed |= traits.listed
         self.fallible |= traits.fallible or (traits.floating and _are_integers(args))
-        kwargs = kwargs or {}
         for index in traits.written:
             if index < len(args):
                 self._note_write(args[index], args)
@@ -160,6 +193,8 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         if traits.normalizes and args[_TRAINING]:
             for index in _STATISTICS:
                 self._note_write(args[index], args)
+        if func is _NUMBER and not isinstance(args[0], torch.Tensor):
+            return args[0]  # torch shows a number of a traced function's code as one
         result = func(*args, **kwargs)
         if func is _NUMBER:
             self.numbers.setdefault(id(args[0]), result)
@@ -175,6 +210,15 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         elif isinstance(target, list):
             for item in target:
                 self._note_write(item, args)
+
+
+def _is_overridden(given: tuple[Any, ...]) -> bool:
+    """Return whether a mode or a class takes the place of torch's functions."""
+    if torch._C._has_torch_function(given):
+        return True
+    return any(
+        torch._C._has_torch_function(one) for one in given if isinstance(one, list)
+    )
 
 
 def _storages(obj: Any) -> set[int]:

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from magweld.frontend.control.branches import Branches
 
 
+def _nothing_to_take() -> bool:
+    return True
+
+
 class Session:
     """One monitored run; receives the events of its thread.
 
@@ -52,6 +56,8 @@ class Session:
         opaque_caller: Observer whose current instruction runs unobserved code.
         trail: Where the recording ended: the observed frames from the outermost.
         hooks: What else takes part in the run.
+        withdraw: Takes away what observes the run beside the events; False if it is at
+            work.
         abstract_answers: What abstract base classes have answered in it.
 
     Args:
@@ -80,6 +86,8 @@ class Session:
         self._events: EventSource | None = None
         self.trail: tuple[Site, ...] = ()
         self.hooks = SessionHooks()
+        self.withdraw = _nothing_to_take
+        self._is_withdrawn = False
         self.abstract_answers = AbstractAnswers()
         self._active: list[Observer] = []
         self._observers: dict[FrameType, Observer] = {}
@@ -137,6 +145,7 @@ class Session:
         try:
             result = events.run(self, call)
         finally:
+            self._events = None
             if self.control is not None:
                 self.control.release()
         if not events.is_intact() and self.stopped is None:
@@ -165,8 +174,6 @@ class Session:
         outside = observer.code is call_entry.__code__
         splits = stop.refusal.id in SPLITTING and not within and not outside
         if self.stopped is not None or not splits:
-            if not within:
-                self.hooks.leave_modes()
             self.stop(stop)
             return
         if self.control is not None:
@@ -190,13 +197,26 @@ class Session:
         if self.graph.lifting is not None:
             self.graph.lifting.release()
         self._resumed.clear()
-        self.pause_events()
         # What splits the run knows the session: a cycle that would keep values.
         self.hooks = SessionHooks()
+        self.finish_withdrawal()
+
+    def finish_withdrawal(self) -> None:
+        """Leave a program that is recorded no more alone, as far as that can be.
+
+        A mode of torch cannot be left from within what it has got: the next event that
+        comes then does it.
+        """
+        if self.stopped is None or self._is_withdrawn or not self.withdraw():
+            return
+        self._is_withdrawn, self.withdraw = True, _nothing_to_take
+        if self._events is not None:
+            self._events.end()
 
     def close(self) -> None:
         """Do the same at the end of a run, also with its operators and tensors."""
         self.release()
+        self.withdraw = _nothing_to_take
         self.operators = OperatorLayer()
         if self.graph.lifting is not None:
             self.graph.lifting.close()
@@ -255,7 +275,8 @@ class Session:
 
     def resume_events(self) -> None:
         """Go on observing after a pause, or an exception that came out of an event."""
-        if self._events is not None and self.stopped is None:
+        goes_on = self.stopped is None or not self._is_withdrawn
+        if self._events is not None and goes_on:
             self._events.resume()
 
     def call_observed(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -297,6 +318,7 @@ class Session:
             if observe is not None:
                 return observe
         if self.stopped is not None or self.opaque_caller is not None:
+            self.finish_withdrawal()
             return None
         if is_own(frame.f_code) or (self._alone and self._is_alone(frame)):
             return None

@@ -182,6 +182,23 @@ def test_what_held_for_other_sizes_is_worked_out_once_more(worked: list[str]) ->
     assert fast.stats()["hits"] == hits + 5
 
 
+@torch.no_grad()
+def test_sizes_wait_for_the_record_that_takes_them(worked: list[str]) -> None:
+    def program(x: Tensor, y: Tensor | None) -> Tensor:
+        return torch.softmax(x * 2, -1) if y is None else y + 1
+
+    fast = engine(program)
+    for n in (5, 6):
+        call(fast, program, torch.randn(n, 3), None)
+    assert fast.wait()
+    call(fast, program, torch.randn(7, 3), torch.ones(2))
+    assert len(fast.records) == 2
+    worked.clear()
+    call(fast, program, torch.randn(8, 3), None)
+    assert len(fast.records) == 3
+    assert not worked
+
+
 def test_nothing_of_the_call_is_kept(worked: list[str]) -> None:
     def program(x: Tensor, bias: Tensor, n: int) -> Tensor:
         return torch.softmax(x[: x.shape[0] - n] * 2 + bias, -1)

@@ -40,7 +40,11 @@ def scripted(x: torch.Tensor, scale: float):
     return x * scale
 
 
+# Numbers in its code are tensors that a dispatch mode is shown as numbers.
+made_by_tracing = torch.jit.trace(lambda x: 3 - x * 2, (torch.ones(2, 3),))
+
 PROGRAMS = {
+    "made by tracing": lambda x: made_by_tracing(x) + 1,
     "variable": lambda x: (Variable(x), Variable(x, requires_grad=True)),
     "parameter": lambda x: nn.Parameter(x * 2),
     "float tensor": lambda x: x + torch.FloatTensor([1.0, 2.0, 3.0]),

@@ -194,3 +194,32 @@ def test_backward_through_what_another_has_freed() -> None:
         second.sum().backward()
         with pytest.raises(RuntimeError, match="a second time"):
             first.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("function", "is_refused"),
+    [
+        (lambda x, w: (x + w, x * 2), False),
+        (lambda x, w: (x * torch.full((3,), 2.0), w + 1), True),
+    ],
+    ids=["nothing", "a constant"],
+)
+def test_a_second_backward_of_what_is_kept_by_eager_alone(
+    function: Any, is_refused: bool
+) -> None:
+    """The backward half keeps nothing, and as in eager, inputs may change."""
+    traced = trace(function, backend=Halves())
+    for call in (function, traced, traced):
+        x, w = leaf(3), leaf(3)
+        first, second = call(x, w)
+        first.sum().backward()
+        with torch.no_grad():
+            x.add_(1)
+        second.sum().backward()
+        raised = ""
+        try:
+            first.sum().backward()
+        except RuntimeError as error:
+            raised = str(error)
+        assert ("a second time" in raised) is is_refused
+    assert halved(traced)

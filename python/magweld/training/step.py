@@ -11,11 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+from torch._subclasses import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 from torch.utils._python_dispatch import _disable_current_modes
 
+from magweld.frontend.operators.watch import OperatorWatch
 from magweld.importer.epilogue import as_created
+from magweld.importer.observation import GraphRunner
 from magweld.reports import joined_reports, joined_texts
 from magweld.short_repr import short_repr
 from magweld.tiers import TieredGraph, tier_of
@@ -28,6 +31,8 @@ from magweld.training.observation import (
     Output,
     TrainingFacts,
     Value,
+    run_with_gradients,
+    stand_ins,
 )
 from magweld.training.stages import stand_in
 
@@ -168,15 +173,15 @@ class _Stage(torch.autograd.Function):
         if stage.results:
             ctx.state = state.and_results([made[n] for n in stage.results])
         count, own = len(graph.facts.values), stage.values if stage.is_single else ()
-        ctx.save_for_backward(
-            *(
-                state.inputs[n]
-                if kind == "input"
-                # A node must not keep the results of those that lead to it.
-                else (made[n] if n >= count or n in own else made[n].detach())
-                for kind, n in stage.saved
-            )
-        )
+        kept = [
+            state.inputs[n]
+            if kind == "input"
+            # A node must not keep the results of those that lead to it.
+            else (made[n] if n >= count or n in own else made[n].detach())
+            for kind, n in stage.saved
+        ]
+        # By what is kept a further backward is noticed, which eager torch may refuse.
+        ctx.save_for_backward(*(kept or [torch.empty(0)]))
         received = (stand_in(gradient) for gradient in stage.received)
         if stage.is_single:
             return (*(made[n] for n in own), *received)
@@ -222,7 +227,7 @@ def _gradients(ctx: Any, tangents: Sequence[Tensor | None]) -> Sequence[Tensor |
     freed: RuntimeError | None = None
     saved: Sequence[Tensor] = ()
     try:
-        saved = ctx.saved_tensors
+        saved = ctx.saved_tensors[: len(stage.saved)]
     except RuntimeError as error:
         if not is_freed(error):
             raise
@@ -232,9 +237,13 @@ def _gradients(ctx: Any, tangents: Sequence[Tensor | None]) -> Sequence[Tensor |
         ctx.done.clear()
     given, received = tangents[: len(stage.values)], tangents[len(stage.values) :]
     before = list(ctx.done)
-    ctx.done += [n for n, tangent in enumerate(given) if tangent is not None]
+    now = [n for n, tangent in enumerate(given) if tangent is not None]
+    ctx.done += now
     is_alone = all(tangent is None for tangent in received)
-    if freed is not None and stage.saved and not is_alone:
+    if freed is not None and not stage.saved:
+        _check_again(ctx, before, now)
+        freed = None
+    if freed is not None and not is_alone:
         raise freed
     seen = _is_seen_by_torch(given)
     found: list[Tensor | None] = [None] * len((*stage.ends, *stage.behind))
@@ -392,6 +401,27 @@ def _through_torch(
     found = dict(zip(leaves, gradients, strict=True))
     # What it passes on goes to the leaves behind at once.
     return [found.get(end) for end in (*stage.ends, *stage.behind)]
+
+
+def _check_again(ctx: Any, before: Sequence[int], now: Sequence[int]) -> None:
+    """Raise if eager torch keeps for a further backward what this graph does without.
+
+    Args:
+        ctx: The node of a stage that keeps no tensors.
+        before: Numbers of the results of the stage that a backward has begun from.
+        now: Numbers of those that it begins from now.
+    """
+    facts, stage = ctx.graph.facts, ctx.graph.halves.stages[ctx.number]
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    with _without_modes():
+        results = run_with_gradients(
+            GraphRunner(ctx.graph.halves.references[ctx.number]),
+            mode,
+            OperatorWatch(),
+            stand_ins(mode, ctx.state.inputs),
+        )
+    values = [results[facts.values[number].position] for number in stage.values]
+    check_not_shared(values, before, now, ())
 
 
 def _alias(tensor: Tensor) -> Tensor:
