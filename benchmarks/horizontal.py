@@ -4,7 +4,8 @@
         [--threads N] [--group-batch] [-o FILE]
 
 `apart` is magweld with a launch for each kernel, `launches` the kernel steps of both.
-`compile` is the CPU time of our compiler for one cold compilation, in this process.
+`compile` is the CPU time of our compiler for one cold compilation, in this process, and
+`search` the part of it that finds what runs in one launch.
 `--group-batch` adds torch.compile with its group-batch and split-cat fusions, which are
 off by default. All peers of a case run in turns; ratios are of least times.
 """
@@ -42,8 +43,14 @@ from torch import Tensor, nn
 from magweld import frontend
 from magweld.api import compile_graph
 from magweld.artifact import KernelStep
+from magweld.bindings import ir
 from magweld.compiler import compile_text
 from magweld.compiler_options import CompileOptions
+from magweld.context import make_context
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.pipelines.middle import graph_steps
+from magweld.passes.plan.batch_kernels import BatchKernels
 
 ROWS = 32
 USERS = 128
@@ -150,6 +157,7 @@ def run_case(name: str, members: int, options: argparse.Namespace) -> dict[str, 
         "over": {p: t.min_ms / mine for p, t in times.items() if p != "magweld"},
         "launches": {peer: launches(graph) for peer, graph in made.items()},
         "compile_cpu_s": compile_seconds(made["magweld"]),
+        "search_cpu_s": search_seconds(made["magweld"]),
     }
 
 
@@ -165,6 +173,21 @@ def compile_seconds(graph: Any) -> float:
     return time.process_time() - start
 
 
+def search_seconds(graph: Any) -> float:
+    """Return the CPU seconds of the search for members of launches, in this process."""
+    options = graph.options
+    phases = graph_steps(options.device, options.library, batch=BatchKernels())
+    seconds = 0.0
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(graph.imported.text)
+        for step in chain.from_iterable(phases.values()):
+            start = time.process_time()
+            run_pipeline(Pipeline((step,)), module)
+            if isinstance(step, BatchKernels):
+                seconds += time.process_time() - start
+    return seconds
+
+
 def show(results: Sequence[dict[str, Any]]) -> None:
     """Print the results as a table."""
     names = list(results[0]["times"])
@@ -173,6 +196,7 @@ def show(results: Sequence[dict[str, Any]]) -> None:
         *(f"{name} us" for name in names),
         *(f"x {name}" for name in names if name != "magweld"),
         "launches",
+        "search s",
         "compile s",
     )
     for result in results:
@@ -182,6 +206,7 @@ def show(results: Sequence[dict[str, Any]]) -> None:
             *(f"{result['times'][name]['min_ms'] * 1e3:.0f}" for name in names),
             *(f"{ratio:.2f}" for ratio in result["over"].values()),
             f"{counts['apart']} -> {counts['magweld']}",
+            f"{result['search_cpu_s']:.2f}",
             f"{result['compile_cpu_s']:.1f}",
         )
     Console(width=120).print(table)

@@ -126,10 +126,13 @@ def captured_values(op: ir.Operation | ir.OpView) -> list[ir.Value]:
         for region in outer.regions:
             for block in region.blocks:
                 inside.update(block.arguments)
-                for nested in block.operations:
-                    used.update(dict.fromkeys(nested.operation.operands))
-                    inside.update(nested.operation.results)
-                    visit(nested.operation)
+                for view in block.operations:
+                    nested = view.operation
+                    for value in nested.operands:
+                        used[value] = None
+                    inside.update(nested.results)
+                    if len(nested.regions):
+                        visit(nested)
 
     visit(op.operation)
     return [value for value in used if value not in inside]

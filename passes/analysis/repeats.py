@@ -127,6 +127,9 @@ class Line:
         for start, period, length in _runs(self.kinds, least):
             for begin in self._begins(start, period, length, least):
                 count = (start + length - begin) // period
+                # Most begins are none for the first iterations already.
+                if isinstance(self.match(begin, period, least, least), Obstacle):
+                    continue
                 found = self.match(begin, period, count, least)
                 if isinstance(found, Iterations):
                     return found

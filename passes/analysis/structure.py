@@ -94,7 +94,7 @@ def _outer_uses(op: Any) -> Iterator[Any]:
 
 def _text(op: Any) -> str:
     # A clone on its own: printed where it stands, the values around it are numbered.
-    clone = op.operation.clone()
+    clone = op.operation.clone(ip=False)
     try:
         for one in (clone, *nested_operations(clone)):
             for name in _NAMES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from magweld.bindings import ir
@@ -114,6 +114,17 @@ class GraphSummary:
     device: Device
     steps: tuple[StepSummary, ...]
     edges: tuple[EdgeSummary, ...]
+
+
+def as_plain(summary: Any) -> Any:
+    """Return a summary as dicts, lists and tuples; what these hold is not copied."""
+    if isinstance(summary, tuple | list):
+        return type(summary)(map(as_plain, summary))
+    if isinstance(summary, dict):
+        return {key: as_plain(value) for key, value in summary.items()}
+    if not is_dataclass(summary):
+        return summary
+    return {one.name: as_plain(getattr(summary, one.name)) for one in fields(summary)}
 
 
 def summarize(function: Any) -> GraphSummary:

@@ -30,6 +30,7 @@ from magweld.passes.analysis.runtime_extents import (
     runtime_violations,
     stand_ins_of,
 )
+from magweld.passes.analysis.structure import Structure, structure_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.cloning import ValueMap, clone_mapped
 from magweld.passes.ir.utils import (
@@ -71,12 +72,18 @@ class LowerSubgraphs(Pass):
 
 
 class _Callees:
-    """The functions made for subgraphs, in the module that they stand in."""
+    """The functions made for subgraphs, in the module that they stand in.
+
+    Attributes:
+        of_plans: The kernel of a plan, by its structure and the operand that each
+            tensor is that it loads.
+    """
 
     def __init__(self, module: Any) -> None:
         self._symbols = ir.SymbolTable(module)
         self._block = module.regions[0].blocks[0]
         self._kernels: dict[str, Any] = {}
+        self.of_plans: dict[tuple[Structure, tuple[int, ...]], Any] = {}
 
     def function(self, call: Any) -> Any:
         """Return the function that a call is of."""
@@ -187,9 +194,14 @@ class _Lowering:
         inputs = inputs_of(plan)
         # Two edges from one tensor are one operand.
         operands = list(dict.fromkeys(self._values[value] for value in inputs))
-        numbers = {value: operands.index(self._values[value]) for value in inputs}
-        kernel = self._build_kernel(plan, numbers, [v.type for v in operands])
-        function = self._callees.add_kernel(kernel)
+        places = {value: number for number, value in enumerate(operands)}
+        numbers = {value: places[self._values[value]] for value in inputs}
+        known = self._callees.of_plans
+        key = (structure_of(plan), tuple(numbers.values()))
+        if key not in known:
+            kernel = self._build_kernel(plan, numbers, [v.type for v in operands])
+            known[key] = self._callees.add_kernel(kernel)
+        function = known[key]
         made = [_empty(value.type) for value in plan.results]
         given = [_cast(v, self._dynamic(v.type)) for v in (*operands, *made)]
         call = func.CallOp(function, given)

@@ -11,6 +11,7 @@ from magweld.passes.analysis.graph_body import Edge, GraphBody, read_body
 from magweld.passes.analysis.stream_marks import mark_stream
 from magweld.passes.infrastructure.base import FunctionPass
 from magweld.passes.ir.cloning import defining_op
+from magweld.passes.tile.equal_parts import connect_parts
 from magweld.passes.tile.group_search import GroupSearch
 from magweld.passes.tile.grouping import Grouping
 from magweld.passes.tile.merger import Fusion, Merger
@@ -89,7 +90,8 @@ class Connector:
 
     def connect(self) -> Grouping:
         """Find the groups."""
-        found = GroupSearch(self.merger, self.width, self.trials).run()
+        search = GroupSearch(self.merger, self.width, self.trials)
+        found = connect_parts(self.merger, search)
         self.groups.update(
             (root, list(cluster.members)) for root, cluster in found.clusters.items()
         )

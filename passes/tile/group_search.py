@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -45,10 +45,14 @@ class GroupSearch:
     trials: int
     _tried: int = field(default=0, init=False)
 
-    def run(self) -> Grouping:
-        """Return the best grouping found."""
+    def run(self, positions: Iterable[int]) -> Grouping:
+        """Return the best grouping found.
+
+        Args:
+            positions: Of the operators, rising; no value of others reaches them.
+        """
         beam = [Grouping()]
-        for position in range(len(self.merger.body.operators)):
+        for position in positions:
             grown = [one for old in beam for one in self._with(old, position)]
             beam = self._narrowed(grown, position) if len(grown) > 1 else grown
         return self._by_seconds(beam)[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +30,15 @@ class Cluster:
         """Return this cluster with others in it."""
         inside = [member for one in (self, *others) for member in one.members]
         return Cluster(self.root, tuple(sorted(inside)), (*self.taken, *others))
+
+    def at(self, twin_of: Mapping[int, int]) -> Cluster:
+        """Return the same cluster of other operators, given for each of its own."""
+        return Cluster(
+            twin_of[self.root],
+            tuple(sorted(twin_of[member] for member in self.members)),
+            tuple(one.at(twin_of) for one in self.taken),
+            self.bound,
+        )
 
     def parts(self) -> Iterator[Cluster]:
         """Yield what was taken that can be given back, the largest parts first."""
@@ -73,7 +82,7 @@ class Grouping:
 
     def add(self, position: int) -> None:
         """Add an operator on its own."""
-        self._put(Cluster(position, (position,)))
+        self.put(Cluster(position, (position,)))
 
     def merge(self, parts: tuple[int, ...], *, bound: bool) -> None:
         """Make clusters one, the last one's root the root of all.
@@ -84,18 +93,19 @@ class Grouping:
         """
         *others, root = parts
         taken = tuple(replace(self.clusters.pop(i), bound=bound) for i in others)
-        self._put(self.clusters[root].with_taken(taken))
+        self.put(self.clusters[root].with_taken(taken))
 
     def cut(self, root: int, part: Cluster) -> None:
         """Give a part of a cluster back, as a cluster of its own."""
-        self._put(self.clusters[root].without(part))
-        self._put(replace(part, bound=False))
+        self.put(self.clusters[root].without(part))
+        self.put(replace(part, bound=False))
 
     def merged(self, parts: tuple[int, ...]) -> tuple[int, ...]:
         """Return the members of clusters, rising."""
         return tuple(sorted(m for part in parts for m in self.clusters[part].members))
 
-    def _put(self, cluster: Cluster) -> None:
+    def put(self, cluster: Cluster) -> None:
+        """Let the members of a cluster be in it."""
         self.clusters[cluster.root] = cluster
         for member in cluster.members:
             self.root_of[member] = cluster.root

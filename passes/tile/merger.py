@@ -169,7 +169,7 @@ class Merger:
         if self._is_staged:
             detail = f"{name} is read outside of the group and its tiles are staged"
             return Refusal("other-readers", detail)
-        places, clusters = self._places, grouping.clusters
+        places, clusters = self.places, grouping.clusters
 
         def unit_of(place: int) -> Members:
             root = grouping.root_of.get(self._positions.get(place, -1))
@@ -177,7 +177,7 @@ class Merger:
                 return (place,)
             return tuple([places[member] for member in clusters[root].members])
 
-        if comes_back(self._readers, unit_of, [places[member] for member in together]):
+        if comes_back(self.readers, unit_of, [places[member] for member in together]):
             detail = f"what reads {name} elsewhere has to run before the group is done"
             return Refusal("other-readers", detail)
         return None
@@ -188,19 +188,20 @@ class Merger:
         return any(level.kind is LevelKind.EXPLICIT for level in levels)
 
     @cached_property
-    def _readers(self) -> tuple[Members, ...]:
+    def readers(self) -> tuple[Members, ...]:
+        """For each operation of the block the places of those that read its results."""
         return readers_by_place(self.body.operators[0].block)
 
     @cached_property
-    def _places(self) -> Members:
-        """Where in its block each operator stands."""
+    def places(self) -> Members:
+        """Where in the block each operator stands."""
         block = self.body.operators[0].block.operations
         place_of = {op.operation: place for place, op in enumerate(block)}
         return tuple(place_of[operator] for operator in self.body.operators)
 
     @cached_property
     def _positions(self) -> dict[int, int]:
-        return {place: position for position, place in enumerate(self._places)}
+        return {place: position for position, place in enumerate(self.places)}
 
     @cached_property
     def planned(self) -> dict[Any, bool]:

@@ -134,6 +134,39 @@ def test_models_train_in_compiled_code(name: str) -> None:
     assert "linalg." in record.compiled.mlir("linalg")
 
 
+def test_equal_layers_are_one_launch_in_both_halves() -> None:
+    """Norms with their products, and the gradients of what they read and of weights."""
+
+    class Towers(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.towers = nn.ModuleList(
+                nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16)) for _ in range(3)
+            )
+
+        def forward(self, *inputs: Tensor) -> Tensor:
+            pairs = zip(self.towers, inputs, strict=True)
+            return torch.stack([tower(x).tanh() for tower, x in pairs])
+
+    mine = Towers()
+    twin, traced = copy.deepcopy(mine), trace(mine)
+    for _ in range(2):
+        inputs = torch.randn(3, 32, 16).unbind()
+        for model, call in ((mine, traced), (twin, twin)):
+            model.zero_grad()
+            call(*inputs).square().mean().backward()
+    for one, other in zip(mine.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad, rtol=1e-4, atol=1e-5)
+    (record,) = traced.records
+    (backward,) = record.compiled.backward
+    for half in (record.compiled.forward, *backward.compiled.values()):
+        groups = half.report()["groups"]
+        # What joins the towers is there once, what adds two tensors in them twice.
+        alone = [group["operators"] for group in groups if "members" not in group]
+        assert len(alone) <= 1, alone
+        assert all(len(g["members"]) % 3 == 0 for g in groups if "members" in g)
+
+
 def test_gradients_of_inputs_and_of_gradients() -> None:
     def function(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
         h = torch.tanh(x @ w)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from random_graphs import random_module
@@ -14,6 +14,7 @@ from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.infrastructure.execution import run_pipeline
 from magweld.passes.infrastructure.pipeline import Pipeline
 from magweld.passes.ir.utils import find_function
+from magweld.passes.tile.equal_parts import connect_parts
 from magweld.passes.tile.form_tile_graph import FormTileGraph
 from magweld.passes.tile.group_search import GroupSearch
 from magweld.passes.tile.grouping import Cluster, Grouping
@@ -62,7 +63,7 @@ def body_of(text: str) -> tuple[ir.Module, GraphBody]:
 def search(body: GraphBody, width: int, trials: int = 128) -> tuple[Grouping, float]:
     """Return a grouping and its predicted time."""
     merger = Merger(body, Scheduler(device("cpu")), "all", ())
-    found = GroupSearch(merger, width, trials).run()
+    found = GroupSearch(merger, width, trials).run(range(len(merger.body.operators)))
     members = [cluster.members for cluster in found.clusters.values()]
     return found, sum(map(merger.seconds, sorted(members)))
 
@@ -242,3 +243,62 @@ def test_what_several_nests_make_again_joins_them_only_where_that_pays() -> None
     grouping.merge((2, 3), bound=False)
     assert not merger.melts(grouping, (1, 3))
     del module
+
+
+def copies(count: int) -> str:
+    """Return what `SMALL_FIRST` does, several times, on arguments each."""
+    vector, cube = "tensor<64x16xf32>", "tensor<64x16x32xf32>"
+    arguments = ", ".join(f"%v{n}: {vector}, %a{n}: {cube}" for n in range(count))
+    values = ", ".join(f"%x{n}, %y{n}, %z{n}" for n in range(count))
+    types = ", ".join([vector, cube, cube] * count)
+    lines = "".join(
+        f"""
+  %x{n} = linalg.exp ins(%v{n} : {vector}) outs(%0 : {vector}) -> {vector}
+  %y{n} = linalg.generic {{indexing_maps = [#cube, #square, #cube],
+                         iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%a{n}, %x{n} : {cube}, {vector}) outs(%1 : {cube}) {{
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %d = arith.mulf %p, %q : f32
+    linalg.yield %d : f32
+  }} -> {cube}
+  %z{n} = linalg.exp ins(%y{n} : {cube}) outs(%1 : {cube}) -> {cube}"""
+        for n in range(count)
+    )
+    maps = SMALL_FIRST[: SMALL_FIRST.index("func.func")]
+    return f"""{maps}
+func.func @main({arguments}) -> ({types}) {{
+  %0 = tensor.empty() : {vector}
+  %1 = tensor.empty() : {cube}{lines}
+  return {values} : {types}
+}}
+"""
+
+
+@pytest.mark.usefixtures("context")
+def test_equal_parts_are_grouped_as_the_first_one_is() -> None:
+    """With the reasons of all edges, each naming operators of its own part."""
+    count = 12
+    _module, body = body_of(copies(count))
+    merger = Merger(body, Scheduler(device("cpu")), "all", ())
+    searched: list[int] = []
+
+    class Noting(GroupSearch):
+        def run(self, positions: Iterable[int]) -> Grouping:
+            searched.extend(positions)
+            return super().run(searched)
+
+    found = connect_parts(merger, Noting(merger, 4, 128))
+    assert searched == [0, 1, 2]
+    whole = GroupSearch(merger, 4, 10**6).run(range(len(body.operators)))
+    assert groups(found) == groups(whole)
+    assert found.root_of == whole.root_of
+    assert found.refusals == whole.refusals
+    assert len(found.refusals) == count
+
+
+@pytest.mark.usefixtures("context")
+def test_parts_that_a_value_joins_are_searched_together() -> None:
+    _module, body = body_of(chain_of_exponentials(40))
+    merger = Merger(body, Scheduler(device("cpu")), "all", ())
+    search_ = GroupSearch(merger, 4, 128)
+    assert groups(connect_parts(merger, search_)) == groups(search(body, 4)[0])

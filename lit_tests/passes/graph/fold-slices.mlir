@@ -179,3 +179,73 @@ func.func @insert_corner(%x: tensor<6x8xf32>, %v: tensor<2x2xf32>, %w: tensor<6x
       : tensor<6x4xf32> into tensor<6x8xf32>
   return %j : tensor<6x8xf32>
 }
+
+// -----
+
+// A slice of a slice is one of the tensor; not so where the outer one has a step.
+//
+// CHECK-LABEL: func.func @slice_of_slice(
+// CHECK-SAME:      %[[X:.+]]: tensor<6x24xf32>, %[[Y:.+]]: tensor<6x25xf32>)
+// CHECK-NEXT:    %[[B:.+]] = tensor.extract_slice %[[X]][3, 12] [2, 4] [1, 1]
+// CHECK-NEXT:    %[[C:.+]] = tensor.extract_slice %[[Y]][0, 0] [6, 12] [1, 2]
+// CHECK-NEXT:    %[[D:.+]] = tensor.extract_slice %[[C]][0, 4] [6, 4] [1, 1]
+// CHECK-NEXT:    return %[[B]], %[[D]]
+func.func @slice_of_slice(%x: tensor<6x24xf32>, %y: tensor<6x25xf32>)
+    -> (tensor<2x4xf32>, tensor<6x4xf32>) {
+  %a = tensor.extract_slice %x[1, 8] [4, 12] [1, 1]
+      : tensor<6x24xf32> to tensor<4x12xf32>
+  %b = tensor.extract_slice %a[2, 4] [2, 4] [1, 1] : tensor<4x12xf32> to tensor<2x4xf32>
+  %c = tensor.extract_slice %y[0, 0] [6, 12] [1, 2]
+      : tensor<6x25xf32> to tensor<6x12xf32>
+  %d = tensor.extract_slice %c[0, 4] [6, 4] [1, 1] : tensor<6x12xf32> to tensor<6x4xf32>
+  return %b, %d : tensor<2x4xf32>, tensor<6x4xf32>
+}
+
+// -----
+
+// A concatenation that others read, or along another dimension, is not taken apart.
+//
+// CHECK-LABEL: func.func @concats_apart(
+// CHECK-SAME:      %[[A:.+]]: tensor<2x3xf32>, %[[B:.+]]: tensor<2x3xf32>, %[[C:.+]]: tensor<2x6xf32>)
+// CHECK:         %[[AB:.+]] = tensor.concat dim(1) %[[A]], %[[B]]
+// CHECK:         %[[ALL:.+]] = tensor.concat dim(1) %[[AB]], %[[C]]
+// CHECK:         %[[BA:.+]] = tensor.concat dim(1) %[[B]], %[[A]]
+// CHECK:         %[[BELOW:.+]] = tensor.concat dim(0) %[[BA]], %[[C]]
+// CHECK:         return %[[ALL]], %[[AB]], %[[BELOW]]
+func.func @concats_apart(%a: tensor<2x3xf32>, %b: tensor<2x3xf32>, %c: tensor<2x6xf32>)
+    -> (tensor<2x12xf32>, tensor<2x6xf32>, tensor<4x6xf32>) {
+  %ab = tensor.concat dim(1) %a, %b
+      : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x6xf32>
+  %all = tensor.concat dim(1) %ab, %c
+      : (tensor<2x6xf32>, tensor<2x6xf32>) -> tensor<2x12xf32>
+  %ba = tensor.concat dim(1) %b, %a
+      : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x6xf32>
+  %below = tensor.concat dim(0) %ba, %c
+      : (tensor<2x6xf32>, tensor<2x6xf32>) -> tensor<4x6xf32>
+  return %all, %ab, %below : tensor<2x12xf32>, tensor<2x6xf32>, tensor<4x6xf32>
+}
+
+// -----
+
+// A reshape that drops a dimension of extent one is part of the slice; one that makes one
+// dimension of two others is none.
+//
+// CHECK-LABEL: func.func @reshaped(
+// CHECK-SAME:      %[[X:.+]]: tensor<4x2x3xf32>)
+// CHECK-NEXT:    %[[R:.+]] = tensor.extract_slice %[[X]][1, 0, 0] [1, 2, 3] [1, 1, 1]
+// CHECK-SAME:        tensor<4x2x3xf32> to tensor<2x3xf32>
+// CHECK-NEXT:    %[[S:.+]] = tensor.extract_slice %[[X]][2, 0, 0] [1, 2, 3] [1, 1, 1]
+// CHECK-SAME:        tensor<4x2x3xf32> to tensor<1x2x3xf32>
+// CHECK-NEXT:    %[[F:.+]] = tensor.collapse_shape %[[S]] {{\[}}[0], [1, 2]]
+// CHECK-NEXT:    return %[[R]], %[[F]]
+func.func @reshaped(%x: tensor<4x2x3xf32>) -> (tensor<2x3xf32>, tensor<1x6xf32>) {
+  %a = tensor.extract_slice %x[1, 0, 0] [1, 2, 3] [1, 1, 1]
+      : tensor<4x2x3xf32> to tensor<1x2x3xf32>
+  %r = tensor.collapse_shape %a [[0, 1], [2]]
+      : tensor<1x2x3xf32> into tensor<2x3xf32>
+  %b = tensor.extract_slice %x[2, 0, 0] [1, 2, 3] [1, 1, 1]
+      : tensor<4x2x3xf32> to tensor<1x2x3xf32>
+  %f = tensor.collapse_shape %b [[0], [1, 2]]
+      : tensor<1x2x3xf32> into tensor<1x6xf32>
+  return %r, %f : tensor<2x3xf32>, tensor<1x6xf32>
+}

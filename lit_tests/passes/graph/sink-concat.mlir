@@ -161,3 +161,66 @@ func.func @overlapping(%x: tensor<4x12xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32
   %t = tensor.extract_slice %y[0, 4] [4, 8] [1, 1] : tensor<4x12xf32> to tensor<4x8xf32>
   return %s, %t : tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+
+// What seventeen operands make is computed in one piece, where sixteen are computed alone.
+//
+// CHECK-LABEL: func.func @many(
+// CHECK:         %[[C:.+]] = tensor.concat dim(1)
+// CHECK:         linalg.generic {{.+}} ins(%[[C]] : tensor<4x34xf32>)
+// CHECK-COUNT-16: linalg.generic {{.+}} ins(%{{.+}} : tensor<4x2xf32>)
+// CHECK-NOT:     linalg.generic
+func.func @many(%a: tensor<4x2xf32>) -> (tensor<4x34xf32>, tensor<4x32xf32>) {
+  %c = tensor.concat dim(1) %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a
+      : (tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x34xf32>
+  %e = tensor.empty() : tensor<4x34xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%c : tensor<4x34xf32>) outs(%e : tensor<4x34xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %m = math.exp %p : f32
+    linalg.yield %m : f32
+  } -> tensor<4x34xf32>
+  %d = tensor.concat dim(1) %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a
+      : (tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x32xf32>
+  %f = tensor.empty() : tensor<4x32xf32>
+  %z = linalg.generic {indexing_maps = [#id, #id],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%d : tensor<4x32xf32>) outs(%f : tensor<4x32xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %m = math.exp %p : f32
+    linalg.yield %m : f32
+  } -> tensor<4x32xf32>
+  return %y, %z : tensor<4x34xf32>, tensor<4x32xf32>
+}
+
+// -----
+
+#id = affine_map<(n, c, h, w) -> (n, c, h, w)>
+
+// A convolution would compute it again for each tile that reads it: it stays in one piece.
+//
+// CHECK-LABEL: func.func @feeds_window(
+// CHECK:         %[[C:.+]] = tensor.concat dim(1)
+// CHECK:         %[[Y:.+]] = linalg.generic {{.+}} ins(%[[C]] : tensor<1x4x8x8xf32>)
+// CHECK:         linalg.conv_2d_nchw_fchw ins(%[[Y]], %{{.+}} :
+func.func @feeds_window(%a: tensor<1x2x8x8xf32>, %b: tensor<1x2x8x8xf32>,
+                        %w: tensor<4x4x3x3xf32>) -> tensor<1x4x6x6xf32> {
+  %c = tensor.concat dim(1) %a, %b
+      : (tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x4x8x8xf32>
+  %e = tensor.empty() : tensor<1x4x8x8xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id],
+                       iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%c : tensor<1x4x8x8xf32>) outs(%e : tensor<1x4x8x8xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %m = math.exp %p : f32
+    linalg.yield %m : f32
+  } -> tensor<1x4x8x8xf32>
+  %f = tensor.empty() : tensor<1x4x6x6xf32>
+  %r = linalg.conv_2d_nchw_fchw ins(%y, %w : tensor<1x4x8x8xf32>, tensor<4x4x3x3xf32>)
+      outs(%f : tensor<1x4x6x6xf32>) -> tensor<1x4x6x6xf32>
+  return %r : tensor<1x4x6x6xf32>
+}
