@@ -32,7 +32,7 @@ from magweld.frontend.lifting.loop_shapes import (
 from magweld.frontend.lifting.outline import Outline, form_of, operators_of
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.symbolic_calls import (
-    RECURRENT,
+    ON_SYMBOLS,
     is_at_place,
     run_at_place,
 )
@@ -220,7 +220,7 @@ class FakeRun:
             return known.call(name, method, args, kwargs)
         function = node.target
         assert callable(function), "a recorded graph has no modules"
-        run = RECURRENT.get(name_of(function), function)
+        run = ON_SYMBOLS.get(name_of(function), function)
         if is_at_place(node, args):
             run = functools.partial(run_at_place, node)
         writes = function is operator.setitem

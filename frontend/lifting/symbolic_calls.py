@@ -129,8 +129,108 @@ def _next(source: Any, state: Any, recurrent: Any) -> Any:
     return source.new_empty((source.shape[0], recurrent.shape[1]))
 
 
+# Convolutions.
+
+
+def _convolution(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    steps = _spread(input, stride, padding, dilation)
+    if steps is None or not _is_plain(input, weight):
+        return _CONVOLUTIONS[weight.dim()](
+            input, weight, bias, stride, padding, dilation, groups
+        )
+    _require_channels(input, weight.shape[1] * groups)
+    extents = [
+        (size + 2 * border - apart * (window - 1) - 1) // step + 1
+        for size, window, step, border, apart in zip(
+            input.shape[2:], weight.shape[2:], *steps, strict=True
+        )
+    ]
+    return _image(input, weight.shape[0], extents)
+
+
+def _transposed_convolution(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
+    steps = _spread(input, stride, padding, output_padding, dilation)
+    if steps is None or not _is_plain(input, weight):
+        return _TRANSPOSED_CONVOLUTIONS[weight.dim()](
+            input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
+    _require_channels(input, weight.shape[0])
+    extents = [
+        (size - 1) * step - 2 * border + apart * (window - 1) + more + 1
+        for size, window, step, border, more, apart in zip(
+            input.shape[2:], weight.shape[2:], *steps, strict=True
+        )
+    ]
+    return _image(input, weight.shape[1] * groups, extents)
+
+
+_CONVOLUTIONS: Final = {3: torch.conv1d, 4: torch.conv2d, 5: torch.conv3d}
+_TRANSPOSED_CONVOLUTIONS: Final = {
+    3: torch.conv_transpose1d,
+    4: torch.conv_transpose2d,
+    5: torch.conv_transpose3d,
+}
+
+
+def _is_plain(source: Any, weight: Any) -> bool:
+    """Whether a convolution's result has the type of its operands, and lies as they do.
+
+    Torch would choose what computes it, by the number of elements, to tell how the
+    result lies. That choice would become a guard, although all of them give this.
+    """
+    if torch.is_autocast_enabled(source.device.type) or source.device.type != "cpu":
+        return False
+    same = source.dim() == weight.dim() and source.dtype == weight.dtype
+    return bool(same and source.is_contiguous() and weight.is_contiguous())
+
+
+def _spread(source: Any, *numbers: Any) -> list[tuple[int, ...]] | None:
+    """Return arguments with a number for each dimension of an image; None for words."""
+    count = source.dim() - 2
+    found = [(n,) * count if isinstance(n, int) else n for n in numbers]
+    if any(isinstance(n, str) or len(n) not in (1, count) for n in found):
+        return None
+    return [tuple(n) * (count // len(n)) for n in found]
+
+
+def _require_channels(source: Any, channels: Any) -> None:
+    # These become guards.
+    if not (source.shape[1] == channels and source.shape[0] > 0):
+        raise NotSymbolicError("channels of a convolution")
+
+
+def _image(source: Any, channels: Any, extents: list[Any]) -> Any:
+    # Torch raises for smaller ones; these become guards.
+    if not all(extent > 0 for extent in extents):
+        raise NotSymbolicError("sizes of a convolution")
+    return source.new_empty((source.shape[0], channels, *extents))
+
+
 # Operators by name; each gives its results for arguments with symbolic sizes.
-RECURRENT: Final[dict[str, Callable[..., Any]]] = {
+ON_SYMBOLS: Final[dict[str, Callable[..., Any]]] = {
+    "conv1d": _convolution,
+    "conv2d": _convolution,
+    "conv3d": _convolution,
+    "conv_transpose1d": _transposed_convolution,
+    "conv_transpose2d": _transposed_convolution,
+    "conv_transpose3d": _transposed_convolution,
     "lstm": _lstm,
     "gru": _rnn,
     "rnn_tanh": _rnn,

@@ -476,7 +476,9 @@ def _sized(
             "an operator without a lowering runs through torch",
             hint="a program is compiled for each size that comes back",
         )
-    if all(kind == "external" for kind in compiled.program.step_kinds()):
+    only_torch = all(kind == "external" for kind in compiled.program.step_kinds())
+    # It runs images in a layout that suits it better than that of the call.
+    if only_torch and not compiled.imported.has_images:
         raise UnsupportedError(
             "size-dependent",
             "torch runs every operator: sizes of the call lie inside of its tensors",

@@ -29,24 +29,36 @@ class StandIns:
 
     Attributes:
         numbers: One for each size.
+        inner: Further extents that depend on sizes, as of an image behind a strided
+            window. They are no products of sizes: only what torch runs as a whole has
+            tensors with them, and those lie inside of it.
     """
 
     numbers: tuple[int, ...] = ()
+    inner: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
         """Return whether there are any."""
         return bool(self.numbers)
 
     def is_runtime(self, extent: int) -> bool:
-        """Return whether an extent depends on sizes of the call."""
+        """Return whether an extent is a multiple of sizes of the call."""
         return extent > 0 and any(extent % prime == 0 for prime in self.numbers)
+
+    def depends(self, extent: int) -> bool:
+        """Return whether an extent depends on sizes in one way or another."""
+        return extent in self.inner or self.is_runtime(extent)
 
     def told(self, extent: int) -> int:
         """Return the primes of an extent that stand for sizes, multiplied; 1 for none.
 
+        One that depends on sizes in another way is itself.
+
         Args:
             extent: Some extent or other number.
         """
+        if extent in self.inner:
+            return extent
         found = 1
         for prime in self.numbers if extent > 0 else ():
             while extent % prime == 0:

@@ -181,7 +181,6 @@ def test_one_program_answers_all_sizes(name: str) -> None:
     make, inputs = ONE_PROGRAM[name]
     program = run(make(), inputs, (*FIRST, *SIZES))
     tiers = []
-    # Torch records convolutions of a few and of many images apart.
     for graph in lifted(program):
         assert graph.all_sizes is not None
         assert graph.all_sizes.reason == ""
@@ -327,6 +326,75 @@ class LastStep(nn.Module):
         """Return (batch, 5) of (batch, steps, 8)."""
         outputs, _ = self.lstm(x)
         return torch.relu(self.head(outputs[:, -1]))
+
+
+class Pyramid(nn.Module):
+    """Convolutions with steps, with norms, pools and skip connections; a classifier."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 16, 7, 2, 3, bias=False)
+        self.second = nn.Conv2d(16, 24, 3, 2, 1, bias=False)
+        self.skip = nn.Conv2d(16, 24, 1, 2)
+        self.third = nn.Conv2d(24, 24, 3, 1, 1)
+        self.norms = nn.ModuleList(nn.BatchNorm2d(n) for n in (16, 24, 24))
+        self.head = nn.Linear(24, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (batch, 5)."""
+        x = F.max_pool2d(F.relu(self.norms[0](self.first(x))), 3, 2, 1)
+        y = F.relu(self.norms[1](self.second(x)))
+        y = F.relu(self.norms[2](self.third(y)) + self.skip(x))
+        return torch.relu(self.head(y.mean((2, 3))))
+
+
+class Halved(nn.Module):
+    """Images that are halved twice and doubled again, joined at every size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.ModuleList(nn.Conv2d(i, 8, 3, padding=1) for i in (3, 8, 8))
+        self.up = nn.ModuleList(nn.ConvTranspose2d(8, 8, 2, 2) for _ in range(2))
+        self.join = nn.ModuleList(nn.Conv2d(16, 8, 3, padding=1) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (batch, 8, height, width)."""
+        kept = []
+        for level, convolution in enumerate(self.down):
+            x = F.relu(convolution(F.max_pool2d(x, 2) if level else x))
+            kept.append(x)
+        kept.pop()
+        for up, join in zip(self.up, self.join, strict=True):
+            x = F.relu(join(torch.cat((kept.pop(), up(x)), 1)))
+        return x
+
+
+IMAGES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], tuple[int, ...]]] = {
+    "with steps": (Pyramid, (32, 20, 27, 48, 39, 24), (61, 16, 9, 50, 33, 80, 200)),
+    "halved and doubled": (Halved, (16, 12, 28, 20, 48, 24), (8, 32, 60, 76, 100)),
+}
+
+
+@pytest.mark.usefixtures("only_for_all_sizes")
+@pytest.mark.parametrize("name", IMAGES)
+def test_one_program_takes_images_of_any_size(name: str) -> None:
+    torch.manual_seed(0)
+    make, first, sizes = IMAGES[name]
+    program = run(make(), lambda n: (torch.randn(1, 3, n, n),), (*first, *sizes))
+    (graph,) = [graph for graph in lifted(program) if tiers_of(graph)]
+    (tier,) = tiers_of(graph)
+    assert graph.all_sizes is not None
+    assert graph.all_sizes.reason == ""
+    assert graph.compiled == 0, "no size has a program of its own"
+    sized: Any = tier.compiled
+    assert sized.is_whole
+    kinds = sized.compiled.program.step_kinds()
+    assert kinds.count("external") == 1, "neighbours are one step"
+    through_torch = graph.through_torch
+    with torch.no_grad():
+        for size in sizes:
+            program(torch.randn(1, 3, size, size))
+    assert graph.through_torch == through_torch
 
 
 @pytest.mark.usefixtures("only_for_all_sizes")

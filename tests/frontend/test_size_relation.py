@@ -7,6 +7,7 @@ import pytest
 from magweld.artifact import StandIns
 from magweld.graphs.size_relation import (
     SizeRelation,
+    is_divided,
     offsets_between,
     relate,
 )
@@ -178,6 +179,38 @@ def test_a_chance_sum_is_no_offset() -> None:
     assert offsets_between(first, second, far) == ()
 
 
+def test_sizes_may_be_counted_in_what_all_are_multiples_of() -> None:
+    calls = [(((1, 3, n, n), (n // 4, 8)), (2 * n,)) for n in (64, 96, 112, 80)]
+    found = relate(calls, in_units=True)
+    assert isinstance(found, SizeRelation)
+    (prime,) = found.stand_ins.numbers
+    unit = 16 * prime
+    assert found.shapes == ((1, 3, unit, unit), (4 * prime, 8))
+    assert found.numbers == (2 * unit,)
+    assert found.sizes_of([(1, 3, 48, 48), (12, 8)], (96,)) == (3,)
+    assert found.sizes_of([(1, 3, 40, 40), (10, 8)], (80,)) is None
+    assert found.extents_at((5,)) == (80,)
+    assert relation(*calls).extents_at((5,)) == (5,)
+    odd = [(((n, 8),), ()) for n in (3, 5)]
+    assert relate(odd, in_units=True) == "the sizes have no units"
+    longer = relate(calls, offsets=((0, 1),), in_units=True)
+    assert longer == "the sizes have no units"
+
+
+def test_what_windows_make_of_an_image_is_divided() -> None:
+    sizes = (160, 200, 225, 317, 61, 37)
+
+    def halved(size: int) -> int:
+        return (size - 1) // 2 + 1
+
+    assert is_divided(sizes, [n - 4 for n in sizes])
+    assert is_divided(sizes, [halved(n) for n in sizes])
+    assert is_divided(sizes, [halved(halved(n) - 2) for n in sizes])
+    assert not is_divided(sizes, [3 * n for n in sizes])
+    assert not is_divided(sizes, [min(n, 150) for n in sizes])
+    assert not is_divided(sizes, [halved(n) + n % 5 for n in sizes])
+
+
 def test_extents_follow_from_sizes() -> None:
     stand_ins = StandIns((37, 41))
     assert stand_ins.at(37 * 41 * 3, (5, 7)) == 105
@@ -187,3 +220,16 @@ def test_extents_follow_from_sizes() -> None:
     assert stand_ins.at(0, (5, 7)) == 0
     assert not stand_ins.is_runtime(0)
     assert not stand_ins.is_runtime(64)
+
+
+def test_inner_extents_depend_on_sizes_as_no_product() -> None:
+    stand_ins = StandIns((37, 41), inner=(19,))
+    assert [stand_ins.depends(n) for n in (37, 82, 19, 38, 64)] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert not stand_ins.is_runtime(19)
+    assert (stand_ins.told(74), stand_ins.told(19), stand_ins.told(64)) == (37, 19, 1)

@@ -234,3 +234,151 @@ def test_indices_that_are_broadcast_are_checked_in_memory() -> None:
     given = [torch.zeros(9, 16), torch.zeros(1, 8, dtype=torch.int64)]
     found = import_graph(fx.symbolic_trace(function), given, look_ups=True)
     assert len(found.index_checks) == 1
+
+
+# What an image of 61 x 61 is behind a window with steps of two, and a pool.
+IMAGES = StandIns((61,), inner=(31, 15))
+
+
+def residual(x: Tensor, w: Tensor, v: Tensor, *norm: Tensor) -> Tensor:
+    """Return channels (batch, 16) of images (batch, 3, size, size)."""
+    y = F.conv2d(torch.tanh(x), w, None, 2, 1)
+    y = F.relu(F.batch_norm(y, *norm))
+    z = F.batch_norm(F.conv2d(y, v, norm[0], 1, 1), *norm)
+    return torch.relu(F.max_pool2d(F.relu(z + y), 2).mean((2, 3))) * 2
+
+
+def residual_inputs(size: int) -> list[Tensor]:
+    """Return images, weights, and a norm's mean, variance, factors and terms."""
+    shapes = [(2, 3, size, size), (16, 3, 3, 3), (16, 16, 3, 3)]
+    norm = torch.randn(16), torch.rand(16) + 0.5, torch.randn(16), torch.randn(16)
+    return [*map(torch.randn, shapes), *norm]
+
+
+def image_graph(function: Callable[..., Tensor]) -> fx.GraphModule:
+    """Return the graph of a function of what `residual_inputs` gives."""
+    return fx.symbolic_trace(
+        lambda x, w, v, mean, variance, factors, terms: function(
+            x, w, v, mean, variance, factors, terms
+        )
+    )
+
+
+def input_number(node: fx.Node) -> int:
+    """Return the position among the inputs of what an import calls `arg0_1`."""
+    return int(node.name.removeprefix("arg").removesuffix("_1"))
+
+
+def run_images(function: Callable[..., Tensor]) -> list[list[str]]:
+    """Compare what torch runs for some sizes; return the operators that ran.
+
+    Args:
+        function: Of what `residual_inputs` gives; its last two operators are generated.
+    """
+    given = residual_inputs
+    found = import_graph(image_graph(function), given(61), stand_ins=IMAGES)
+    (external,) = found.externals.values()
+    assert found.has_images
+    assert not found.has_inner_extents, "convolutions are torch's at any size"
+    names = []
+    for size in (7, 16, 9, 33):
+        inputs = given(size)
+        before = [tensor.clone() for tensor in inputs]
+        operands = [inputs[input_number(node)] for node in external.operands]
+        with Operators() as ran:
+            (result,) = found.at((size,)).run_external(external.node.name, operands)
+        expected = function(*inputs)
+        torch.testing.assert_close(torch.relu(result) * 2, expected)
+        assert all(map(torch.equal, inputs, before)), "no operand is written to"
+        names.append(ran.names)
+    return names
+
+
+def test_images_are_one_external_in_few_passes() -> None:
+    torch.manual_seed(0)
+    for names in run_images(residual):
+        assert names.count("aten.convolution.default") == 2
+        assert not [name for name in names if "batch_norm" in name]
+        assert names.count("aten.relu_.default") == 2
+        assert names.count("aten.add_.Tensor") == 1
+        assert "aten.relu.default" not in names
+
+
+def test_channels_of_images_lie_next_to_each_other() -> None:
+    torch.manual_seed(0)
+    layouts: list[bool] = []
+
+    class Layouts(Operators):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            result = super().__torch_dispatch__(func, types, args, kwargs)
+            if func is torch.ops.aten.convolution.default:
+                last = torch.channels_last
+                layouts.append(args[0].is_contiguous(memory_format=last))
+                layouts.append(result.is_contiguous(memory_format=last))
+            return result
+
+    found = import_graph(image_graph(residual), residual_inputs(61), stand_ins=IMAGES)
+    (external,) = found.externals.values()
+    inputs = residual_inputs(20)
+    operands = [inputs[input_number(node)] for node in external.operands]
+    with Layouts():
+        found.at((20,)).run_external(external.node.name, operands)
+    assert layouts == [True] * 4
+
+
+KEPT: dict[str, Callable[..., Tensor]] = {
+    "an operand": lambda x, w, *_: F.conv2d(F.relu(x), w, None, 2, 1),
+    "what is read again": lambda x, w, *_: (lambda y: F.relu(y) * F.silu(y) * y)(
+        F.conv2d(x, w, None, 2, 1)
+    ),
+    "a view": lambda x, w, *_: F.relu(
+        F.conv2d(x, w, None, 2, 1).transpose(2, 3)
+    ).transpose(2, 3),
+    "a sum with itself": lambda x, w, *_: (lambda y: y + y)(F.conv2d(x, w, None, 2, 1)),
+    "a sum that is larger": lambda x, w, *_: (
+        F.avg_pool2d(F.conv2d(x, w, None, 2, 1), 2).mean((2, 3), True)
+        + F.conv2d(x, w, None, 2, 1)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_others_have_is_not_written_to(name: str) -> None:
+    torch.manual_seed(0)
+    kept = KEPT[name]
+
+    def function(*inputs: Tensor) -> Tensor:
+        return torch.relu(kept(*inputs).mean((2, 3))) * 2
+
+    for names in run_images(function):
+        assert not [one for one in names if one.split(".")[1].endswith("_")]
+
+
+NORMS: dict[str, Callable[..., Tensor]] = {
+    "the norm of a norm": lambda x, w, v, *norm: F.batch_norm(
+        F.relu(F.conv2d(x, w, None, 2, 1)), *norm
+    ),
+    "a transposed convolution": lambda x, w, v, *norm: F.batch_norm(
+        F.conv_transpose2d(F.conv2d(x, w, None, 2, 1), v, None, 1, 1), *norm
+    ),
+    "by statistics of the batch": lambda x, w, v, *norm: F.batch_norm(
+        F.conv2d(x, w, None, 2, 1), None, None, *norm[2:], training=True
+    ),
+    "of a result that is read again": lambda x, w, v, *norm: (
+        lambda y: y * F.batch_norm(y, *norm)
+    )(F.conv2d(x, w, None, 2, 1)),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_that_are_no_part_of_weights(name: str) -> None:
+    torch.manual_seed(0)
+    normed = NORMS[name]
+
+    def function(*inputs: Tensor) -> Tensor:
+        return torch.relu(normed(*inputs).mean((2, 3))) * 2
+
+    for names in run_images(function):
+        assert [one for one in names if "batch_norm" in one]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -20,6 +21,7 @@ from magweld.graphs.places import place_of
 from magweld.graphs.size_relation import (
     Shapes,
     SizeRelation,
+    is_divided,
     offsets_between,
     relate_twice,
 )
@@ -216,31 +218,41 @@ class AllSizes:
 
         The numbers are larger than the sizes that were seen unless the graph is
         another one for them, as where it reads the first rows of a table that has no
-        more: then they are among the sizes that were seen.
+        more: then they are among the sizes that were seen. Where it is one for
+        multiples of some number alone, as if it halves an image and doubles it, they
+        are such multiples.
         """
-        beyond = self._fitting(tensors, is_within=False)
+        beyond = self._fitting(tensors)
         if not isinstance(beyond, _Misfit):
             return beyond
-        within = self._fitting(tensors, is_within=True)
-        return within if isinstance(within, tuple) else beyond.outcome
+        for other in ({"in_units": True}, {"is_within": True}):
+            found = self._fitting(tensors, **other)
+            if isinstance(found, tuple):
+                return found
+        return beyond.outcome
 
     def _fitting(
-        self, tensors: list[torch.Tensor], *, is_within: bool
+        self,
+        tensors: list[torch.Tensor],
+        *,
+        is_within: bool = False,
+        in_units: bool = False,
     ) -> tuple[SizeRelation, SizeRelation] | _Misfit | str:
         """Return how inputs follow from sizes if the graph is one for the numbers."""
         calls = list(self._seen)
-        pair = relate_twice(calls, (), is_within=is_within)
+        related = partial(relate_twice, is_within=is_within, in_units=in_units)
+        pair = related(calls)
         if isinstance(pair, str):
             return pair
         try:
             shapes = self._shapes(tensors, pair)
             offsets = offsets_between(*pair, shapes)
             if offsets:
-                longer = relate_twice(calls, offsets, is_within=is_within)
+                longer = related(calls, offsets)
                 if isinstance(longer, str):
                     return longer
                 pair, shapes = longer, self._shapes(tensors, longer)
-            return self._misfit(tensors, pair, shapes) or pair
+            return self._fitted(tensors, pair, shapes)
         except Exception as error:
             _FALLBACKS.info("shapes need data: %s", error)
             return _Misfit(pair)
@@ -255,13 +267,13 @@ class AllSizes:
             (one, other) for (_, one), (_, other) in zip(ours, theirs, strict=False)
         ]
 
-    def _misfit(
+    def _fitted(
         self,
         tensors: list[torch.Tensor],
         pair: tuple[SizeRelation, SizeRelation],
         shapes: Sequence[tuple[Shape, Shape]],
-    ) -> _Misfit | None:
-        """Return why shapes for sizes of calls do not follow from those of numbers.
+    ) -> tuple[SizeRelation, SizeRelation] | _Misfit:
+        """Return a relation whose stand-ins are all extents that depend on sizes.
 
         A record is for calls whose shapes are one expression of sizes, but the numbers
         that stand for sizes are of no call. One call may have the size of a table.
@@ -271,19 +283,27 @@ class AllSizes:
         calls = [sizes for sizes in known if sizes is not None]
         if len(calls) < 2:
             return _Misfit(pair, "too few calls have sizes of two or more")
-        at, numbers = relation.stand_ins.at, other.stand_ins.numbers
+        made = [_shapes_in(*self._at(tensors, relation, sizes)) for sizes in calls]
+        if any(len(real) != len(shapes) for real in made):
+            return _Misfit(pair, "the number of tensors depends on sizes")
         found = None
-        for sizes in calls:
-            real = _shapes_in(*self._at(tensors, relation, sizes))
-            if len(real) != len(shapes):
-                return _Misfit(pair, "the number of tensors depends on sizes")
-            for (node, shape), (ours, theirs) in zip(real, shapes, strict=True):
-                if shape == tuple(at(extent, sizes) for extent in ours):
-                    continue
-                found = _Misfit(pair)
-                if theirs == tuple(at(extent, numbers) for extent in ours):
-                    return _Misfit(pair, _depends(node, shape, sizes, ours, relation))
-        return found
+        inner: dict[tuple[int, int], None] = {}
+        for number, (ours, theirs) in enumerate(shapes):
+            real = [shapes_of_call[number][1] for shapes_of_call in made]
+            extents = _Extents(pair, calls, ours, theirs, real)
+            if extents.are_known:
+                inner.update(dict.fromkeys(extents.divided))
+                continue
+            misfit = extents.misfit(made[0][number][0])
+            if misfit is not None and misfit.reason:
+                return misfit
+            found = found or misfit
+        if found is not None or not inner:
+            return found or pair
+        return (
+            _with_inner(relation, [ours for ours, _ in inner]),
+            _with_inner(other, [theirs for _, theirs in inner]),
+        )
 
     def _at(
         self,
@@ -316,6 +336,79 @@ class _Misfit:
     def outcome(self) -> tuple[SizeRelation, SizeRelation] | str:
         """The reason, or what is imported and refused there."""
         return self.reason or self.pair
+
+
+@dataclass(frozen=True)
+class _Extents:
+    """The extents of one tensor of a graph, for different sizes.
+
+    Attributes:
+        pair: A relation, with two sets of numbers.
+        calls: The sizes of calls.
+        ours: The shape for the numbers.
+        theirs: That for the other ones.
+        real: Those for the sizes of calls.
+    """
+
+    pair: tuple[SizeRelation, SizeRelation]
+    calls: Sequence[Sequence[int]]
+    ours: Shape
+    theirs: Shape
+    real: Sequence[Shape]
+
+    @property
+    def divided(self) -> list[tuple[int, int]]:
+        """For both sets of numbers the extents that are no products of sizes."""
+        pairs = zip(self.ours, self.theirs, strict=True)
+        return [pair for dim, pair in enumerate(pairs) if not self._is_product(dim)]
+
+    @property
+    def are_known(self) -> bool:
+        """Whether each is a product of sizes, or a size divided as windows do it."""
+        if {len(shape) for shape in (self.theirs, *self.real)} != {len(self.ours)}:
+            return False
+        dims = range(len(self.ours))
+        return all(self._is_product(dim) or self._is_divided(dim) for dim in dims)
+
+    def _is_product(self, dim: int) -> bool:
+        stand_ins, extent = self.pair[0].stand_ins, self.ours[dim]
+        sizes = (self.pair[1].stand_ins.numbers, *self.calls)
+        found = (self.theirs[dim], *(shape[dim] for shape in self.real))
+        return found == tuple(stand_ins.at(extent, one) for one in sizes)
+
+    def _is_divided(self, dim: int) -> bool:
+        relation, other = self.pair
+        ours, theirs = self.ours[dim], self.theirs[dim]
+        if relation.stand_ins.is_runtime(ours) or other.stand_ins.is_runtime(theirs):
+            return False
+        numbers = (relation.stand_ins.numbers, other.stand_ins.numbers)
+        sizes = [relation.extents_at(one) for one in (*numbers, *self.calls)]
+        made = [ours, theirs, *(shape[dim] for shape in self.real)]
+        return any(is_divided(one, made) for one in zip(*sizes, strict=True))
+
+    def misfit(self, node: fx.Node) -> _Misfit | None:
+        """Return what is wrong with the shapes of calls; None if nothing is.
+
+        Args:
+            node: What makes the tensor.
+        """
+        relation, other = self.pair
+        at, numbers = relation.stand_ins.at, other.stand_ins.numbers
+        found = None
+        for sizes, shape in zip(self.calls, self.real, strict=True):
+            if shape == tuple(at(extent, sizes) for extent in self.ours):
+                continue
+            found = _Misfit(self.pair)
+            if self.theirs == tuple(at(extent, numbers) for extent in self.ours):
+                reason = _depends(node, shape, sizes, self.ours, relation)
+                return _Misfit(self.pair, reason)
+        return found
+
+
+def _with_inner(relation: SizeRelation, inner: Sequence[int]) -> SizeRelation:
+    """Return a relation whose stand-ins know of further extents."""
+    stand_ins = replace(relation.stand_ins, inner=tuple(inner))
+    return replace(relation, stand_ins=stand_ins)
 
 
 def _depends(

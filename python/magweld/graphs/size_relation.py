@@ -25,6 +25,8 @@ _MOST_ADDED: Final = 64
 _MOST_FACTOR: Final = 8
 # Sizes that follow from others, of one graph.
 _MOST_OFFSETS: Final = 4
+# What an extent may be divided by on its way through the windows of a graph.
+_DIVISORS: Final = tuple(1 << power for power in range(7))
 # Values that were seen of a size before it is another one plus a constant: those of two
 # sizes may be as far apart in two calls by chance.
 _FEWEST_SEEN: Final = 3
@@ -48,6 +50,8 @@ class SizeRelation:
         places: For each other size a tensor and a dimension that is the size.
         offsets: For each size that follows from another one the number of that one, and
             what is added to it.
+        units: For each place what the extent is a multiple of, in which its size is
+            counted; ones if there are none.
     """
 
     shapes: Shapes
@@ -55,6 +59,7 @@ class SizeRelation:
     stand_ins: StandIns
     places: tuple[tuple[int, int], ...]
     offsets: Offsets = ()
+    units: tuple[int, ...] = ()
 
     def sizes_of(
         self, shapes: Sequence[Sequence[int]], numbers: Sequence[Any]
@@ -65,7 +70,11 @@ class SizeRelation:
         for shape, form in zip(shapes, self.shapes, strict=True):
             if len(shape) != len(form):
                 return None
-        told = [shapes[tensor][dim] for tensor, dim in self.places]
+        # What is no multiple of its unit has other shapes.
+        told = [
+            shapes[tensor][dim] // unit
+            for (tensor, dim), unit in zip(self.places, self._units, strict=True)
+        ]
         sizes = (*told, *(told[number] + added for number, added in self.offsets))
         # Graphs are recorded for sizes from two on: see `symbolic`.
         if min(sizes) < 2 or self.shapes_at(sizes) != tuple(map(tuple, shapes)):
@@ -81,6 +90,15 @@ class SizeRelation:
         """Return the numbers for some sizes."""
         at = self.stand_ins.at
         return tuple(at(n, sizes) if type(n) is int else n for n in self.numbers)
+
+    def extents_at(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """Return the extents at the places for some sizes."""
+        counted = zip(sizes, self._units, strict=False)
+        return tuple(size * unit for size, unit in counted)
+
+    @property
+    def _units(self) -> tuple[int, ...]:
+        return self.units or (1,) * len(self.places)
 
     @functools.cached_property
     def runtime_tensors(self) -> tuple[int, ...]:
@@ -105,6 +123,7 @@ def relate(
     offsets: Offsets = (),
     *,
     is_within: bool = False,
+    in_units: bool = False,
 ) -> SizeRelation | str:
     """Return how the sizes of some calls depend on a few, or why they do not.
 
@@ -118,6 +137,8 @@ def relate(
             that are sizes or numbers of the calls.
         is_within: Whether what stands for a size is no larger than those of the calls,
             where they are large enough; else it is no smaller than the largest.
+        in_units: Whether sizes are counted in what all that were seen are multiples of:
+            a graph may be none for others, as one that halves an image and doubles it.
     """
     shapes = [shapes for shapes, _ in calls]
     if len({tuple(map(len, one)) for one in shapes}) > 1:
@@ -144,6 +165,13 @@ def relate(
         return "no size of a tensor changes"
     symbols, following = _based(symbols, numbers)
     offsets = tuple(dict.fromkeys((*following, *offsets)))
+    counted = _counted(symbols, in_units=in_units)
+    if in_units and (offsets or max(counted.values()) == 1):
+        return "the sizes have no units"
+    found = tuple(
+        places[tuple(size * unit for size in seen)] for seen, unit in counted.items()
+    )
+    symbols = list(counted)
     chosen = _stand_ins(symbols, constants, avoided, offsets, is_within=is_within)
     if chosen is None:
         return "no primes are left"
@@ -160,8 +188,8 @@ def relate(
         tuple(extents[tensor, dim] for dim in range(len(shape)))
         for tensor, shape in enumerate(shapes[0])
     )
-    found = tuple(places[symbol] for symbol in symbols)
-    return SizeRelation(formed, tuple(written), stand_ins, found, offsets)
+    units = tuple(counted.values())
+    return SizeRelation(formed, tuple(written), stand_ins, found, offsets, units)
 
 
 def relate_twice(
@@ -169,16 +197,17 @@ def relate_twice(
     offsets: Offsets = (),
     *,
     is_within: bool = False,
+    in_units: bool = False,
 ) -> tuple[SizeRelation, SizeRelation] | str:
     """Return a relation with two sets of numbers for sizes, or why there is none.
 
     What differs between graphs for the two sets depends on sizes; see `relate`.
     """
-    relation = relate(calls, offsets=offsets, is_within=is_within)
+    related = functools.partial(relate, is_within=is_within, in_units=in_units)
+    relation = related(calls, offsets=offsets)
     if isinstance(relation, str):
         return relation
-    avoided = relation.stand_ins.numbers
-    other = relate(calls, avoided, offsets, is_within=is_within)
+    other = related(calls, relation.stand_ins.numbers, offsets)
     return other if isinstance(other, str) else (relation, other)
 
 
@@ -207,6 +236,35 @@ def offsets_between(
                 if added == twin - second_prime and abs(added) <= _MOST_ADDED:
                     found.setdefault((number, added))
     return tuple(found) if len(found) <= _MOST_OFFSETS else ()
+
+
+def _counted(
+    symbols: Sequence[tuple[int, ...]], *, in_units: bool
+) -> dict[tuple[int, ...], int]:
+    """Return sizes counted in units, one of each call, with their units."""
+    found: dict[tuple[int, ...], int] = {}
+    for seen in symbols:
+        unit = math.gcd(*seen) if in_units else 1
+        found.setdefault(tuple(size // unit for size in seen), unit)
+    return found
+
+
+def is_divided(sizes: Sequence[int], extents: Sequence[int]) -> bool:
+    """Return whether extents may be sizes and a constant, divided and rounded down.
+
+    What windows with steps make of an image is of this form, however many follow each
+    other.
+
+    Args:
+        sizes: Some sizes.
+        extents: What was made for each.
+    """
+    for divisor in _DIVISORS:
+        pairs = [e * divisor - s for s, e in zip(sizes, extents, strict=True)]
+        # Each is at most the constant, which is less than a divisor more.
+        if max(pairs) < min(pairs) + divisor:
+            return True
+    return False
 
 
 def _based(

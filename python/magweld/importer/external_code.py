@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -12,6 +13,13 @@ import torch
 from torch import fx
 
 from magweld.artifact import StandIns
+from magweld.importer.image_code import (
+    ScaledConvolution,
+    has_images,
+    in_best_layout,
+    in_place,
+    is_image_convolution,
+)
 from magweld.importer.nodes import operand, values_of
 from magweld.importer.strides import Strided, viewed
 
@@ -26,7 +34,8 @@ class ExternalCode:
 
     Views of operands, however many lead to one, are one `as_strided` each: operands
     are contiguous, so sizes tell where elements lie. The code is made once for all
-    sizes; what it makes of these are its last arguments.
+    sizes; what it makes of these are its last arguments. Images lie as it suits their
+    convolutions.
 
     Attributes:
         node: The operator.
@@ -101,7 +110,7 @@ class ExternalCode:
         """Return the code in which some nodes are views of operands."""
         making = _Making(self, views)
         for node in self.beside:
-            if node not in views:
+            if node not in views and node not in making.replaced:
                 making.value(node)
         return making.end((*self.shown, self.node))
 
@@ -127,12 +136,25 @@ class _Making:
         self._code = code
         self._views = views
         self._body = fx.Graph()
+        self._has_images = has_images(self._run)
+        found = ((node, ScaledConvolution.of(node, code.beside)) for node in self._run)
+        self._scaled = {node: one for node, one in found if one is not None}
         self._copies = {
             node: self._body.placeholder(f"operand_{number}")
             for number, node in enumerate(code.operands)
         }
         self._numbers: dict[int, fx.Node] = {}
         self._further: list[int | fx.Node] = []
+
+    @property
+    def _run(self) -> tuple[fx.Node, ...]:
+        return (*self._code.beside, self._code.node)
+
+    @functools.cached_property
+    def replaced(self) -> frozenset[fx.Node]:
+        """Operators in whose place others stand."""
+        found = self._scaled.values()
+        return frozenset(n for one in found for n in (one.convolution, one.norm))
 
     def value(self, node: fx.Node) -> fx.Node:
         """Return the copy of a node, made where it was not."""
@@ -148,8 +170,19 @@ class _Making:
         return _Made(module.forward, tuple(self._further))
 
     def _copy(self, node: fx.Node) -> fx.Node:
+        if node in self._scaled:
+            return self._scaled[node].emit(self._body, self._any_leaf)
         args, kwargs = fx.node.map_aggregate((node.args, node.kwargs), self._leaf)
-        return self._body.call_function(absorbed_operator(node), args, kwargs)
+        target = absorbed_operator(node)
+        if is_image_convolution(node):
+            image = in_best_layout(node, self._body, self.value(operand(node)))
+            args = (image, *args[1:])
+        elif self._has_images:
+            target = in_place(node, self._code.beside) or target
+        return self._body.call_function(target, args, kwargs)
+
+    def _any_leaf(self, value: Any) -> Any:
+        return fx.node.map_aggregate(value, self._leaf)
 
     def _leaf(self, value: Any) -> Any:
         if isinstance(value, fx.Node):

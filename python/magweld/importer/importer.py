@@ -25,6 +25,7 @@ from magweld.importer.external_code import ExternalCode
 from magweld.importer.externals import External, find_externals, index_checks_of
 from magweld.importer.fixed import evaluate_fixed
 from magweld.importer.gathers import check_look_ups
+from magweld.importer.image_code import has_images
 from magweld.importer.inner_extents import inner_regions, left_whole
 from magweld.importer.nodes import REASON, tensors_of
 from magweld.importer.observation import as_recorded, observe
@@ -147,9 +148,17 @@ class ImportedGraph:
     def has_inner_extents(self) -> bool:
         """Whether torch runs operators for sizes of the call inside of their tensors.
 
-        What else it runs it runs in a graph for one size as well.
+        What else it runs it runs in a graph for one size as well, most convolutions of
+        images among it.
         """
-        return bool(inner_regions(self.aten.graph, self.stand_ins))
+        regions = inner_regions(self.aten.graph, self.stand_ins)
+        return not all(has_images((*beside, node)) for node, beside in regions.items())
+
+    @property
+    def has_images(self) -> bool:
+        """Whether torch runs convolutions of images together with what is around."""
+        runs = [(*one.beside, one.node) for one in self.externals.values()]
+        return any(map(has_images, runs))
 
     def with_externals(self, nodes: Sequence[str]) -> ImportedGraph:
         """Return the same graph with more nodes running through torch.

@@ -186,7 +186,7 @@ def _is_inner_view(node: fx.Node, stand_ins: StandIns) -> bool:
     if not _all_outermost([_base(node)], stand_ins) or _is_part(node, stand_ins):
         return True
     counts = [
-        sum(map(stand_ins.is_runtime, tensor.shape))
+        sum(map(stand_ins.depends, tensor.shape))
         for near in around
         for tensor in tensors_of(near)
     ]
@@ -207,7 +207,7 @@ def _is_part(node: fx.Node, stand_ins: StandIns) -> bool:
         return False
     whole = tuple(values_of(operand(node)).shape)
     extent = whole[argument(node, "dim")]
-    return stand_ins.is_runtime(extent) and tuple(values_of(node).shape) != whole
+    return stand_ins.depends(extent) and tuple(values_of(node).shape) != whole
 
 
 def _products(nodes: Sequence[fx.Node], stand_ins: StandIns) -> set[int]:
@@ -225,10 +225,15 @@ def _all_outermost(nodes: Sequence[fx.Node], stand_ins: StandIns) -> bool:
 
 
 def _is_outermost(shape: Sequence[int], stand_ins: StandIns) -> bool:
-    """Whether sizes of the call are outermost in a dense tensor, side by side."""
-    told = [dim for dim, extent in enumerate(shape) if stand_ins.is_runtime(extent)]
+    """Whether sizes of the call are outermost in a dense tensor, side by side.
+
+    Extents that are no products of sizes are never.
+    """
+    told = [dim for dim, extent in enumerate(shape) if stand_ins.depends(extent)]
     if not told:
         return True
+    if any(shape[dim] in stand_ins.inner for dim in told):
+        return False
     side_by_side = told[-1] - told[0] + 1 == len(told)
     return side_by_side and all(extent == 1 for extent in shape[: told[0]])
 
@@ -238,4 +243,4 @@ def _has_size(node: fx.Node, stand_ins: StandIns) -> bool:
     if node.target in SHAPED or not isinstance(node.target, OpOverload):
         return False
     numbers = pytree.tree_leaves((node.args, node.kwargs))
-    return any(type(n) is int and stand_ins.is_runtime(n) for n in numbers)
+    return any(type(n) is int and stand_ins.depends(n) for n in numbers)

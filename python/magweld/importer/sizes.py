@@ -56,11 +56,15 @@ def _faults(
         return
     scale = _Scale(stand_ins, others)
     beside = {node for one in first.externals.values() for node in one.beside}
+    seen = {node for one in first.externals.values() for node in one.shown}
     for node, twin in zip(nodes, twins, strict=True):
         external = first.externals.get(node.name)
         # What torch runs gets the sizes of a call for numbers that stand for them.
         shaped = node.target in SHAPED or external is not None or node in beside
-        for fault in _node_faults(node, twin, external, scale, shaped=shaped):
+        # Nothing else sees what lies inside.
+        inside = node in beside and node not in seen
+        how = {"shaped": shaped, "inside": inside}
+        for fault in _node_faults(node, twin, external, scale, **how):
             yield f"{first.where(node.name)}: {fault}"
 
 
@@ -87,6 +91,7 @@ def _node_faults(
     scale: _Scale,
     *,
     shaped: bool,
+    inside: bool,
 ) -> Iterator[str]:
     """Yield why a node is not the same for other sizes.
 
@@ -96,12 +101,13 @@ def _node_faults(
         external: What runs it through torch, if torch does.
         scale: Compares numbers.
         shaped: Whether numbers among its arguments may be sizes.
+        inside: Whether torch alone reads what it makes, where it is made.
     """
     pairs = zip((node.args, node.kwargs), (twin.args, twin.kwargs), strict=True)
     for ours, theirs in pairs:
         yield from scale.argument_faults(ours, theirs, shaped=shaped)
     for one, other in zip(tensors_of(node), tensors_of(twin), strict=True):
-        yield from scale.shape_faults(tuple(one.shape), tuple(other.shape))
+        yield from scale.shape_faults(one.shape, other.shape, inside=inside)
     if external is not None and external.strides is not None:
         yield "it depends on strides"
 
@@ -116,14 +122,24 @@ class _Scale:
     def __init__(self, stand_ins: StandIns, others: StandIns) -> None:
         self._stand_ins = stand_ins
         self._others = others
+        self._inner = {*zip(stand_ins.inner, others.inner, strict=True)}
 
-    def shape_faults(self, ours: Sequence[int], theirs: Sequence[int]) -> Iterator[str]:
-        """Yield why two shapes are not one shape with other sizes."""
+    def shape_faults(
+        self, ours: Sequence[int], theirs: Sequence[int], *, inside: bool
+    ) -> Iterator[str]:
+        """Yield why two shapes are not one shape with other sizes.
+
+        Args:
+            ours: One shape.
+            theirs: The other one.
+            inside: Whether extents may be no products of sizes.
+        """
         if len(ours) != len(theirs):
             yield "the number of dimensions depends on sizes"
             return
         for extent, other in zip(ours, theirs, strict=True):
-            if not self._is_extent(extent, other):
+            is_inner = inside and (extent, other) in self._inner
+            if not is_inner and not self._is_extent(extent, other):
                 yield f"an extent is {extent} for sizes {self._sizes()}"
 
     def argument_faults(self, ours: Any, theirs: Any, *, shaped: bool) -> Iterator[str]:
