@@ -28,16 +28,17 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from magweld.bindings import ir
 from magweld.columns import bytes_text, seconds_text
 from magweld.compiler import lower_to_tiles
-from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
+from magweld.device_compiler import device_options
 from magweld.importer.importer import import_graph
 from magweld.passes.analysis.summary import summarize
 from magweld.passes.infrastructure.execution import run_pipeline
 from magweld.passes.infrastructure.phases import Phase
 from magweld.passes.infrastructure.pipeline import Pipeline
 from magweld.passes.ir.utils import find_function
-from magweld.passes.pipelines.middle import preparation_steps
+from magweld.passes.pipelines.middle import GpuPipeline
 from magweld.reports import operators_of
+from magweld.targets import parse_target
 
 ROOT = Path(__file__).parents[1]
 _NUMBER = re.compile(
@@ -45,12 +46,8 @@ _NUMBER = re.compile(
 )
 TABLE = ROOT / "benchmarks" / "device_plans.md"
 TESTS = ROOT / "lit_tests" / "plans"
-DEVICES = ("v100", "h100")
-SCHEDULE = (
-    "split-reductions{{device={device} library=never}},"
-    "form-tile-graph{{device={device}}},select-implementation{{library=never}},"
-    "connect-operators,extract-subgraphs,select-tiles,propagate-tiles"
-)
+# Code for the oldest target there is may be planned for an older device.
+TARGETS = {"v100": "nvvm:sm_80@v100", "h100": "nvvm:sm_90a@h100"}
 
 
 @dataclass(frozen=True)
@@ -91,15 +88,16 @@ def linalg_text(case: Case) -> tuple[str, int]:
     inputs = arguments(case)
     with torch.no_grad():
         graph = make_fx(case.function, tracing_mode="fake")(*inputs)
-    text = import_graph(graph, inputs, look_ups=True).text
+    meta = torch.device("meta")
+    text = import_graph(graph, inputs, look_ups=True, device=meta).text
     results = next(iter(reversed(graph.graph.nodes))).args[0]
     made = results if isinstance(results, (tuple, list)) else (results,)
     tensors = [*inputs, *(node.meta["val"] for node in made)]
     least = sum(t.numel() * t.element_size() for t in tensors)
+    target = parse_target(next(iter(TARGETS.values())))
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        lower_to_tiles(module, CompileOptions(library="never"), Phase.LINALG)
-        run_pipeline(Pipeline(preparation_steps()), module)
+        lower_to_tiles(module, device_options(target), Phase.LINALG, target=target)
         name = case.name.replace("-", "_")
         text = module.operation.get_asm(enable_debug_info=True)
         return text.replace("@main(", f"@{name}("), least
@@ -111,11 +109,16 @@ def without_places(text: str) -> str:
         return str(ir.Module.parse(text))
 
 
+def schedule(device: str) -> GpuPipeline:
+    """Return how programs are planned that are compiled for a device."""
+    return GpuPipeline(target=TARGETS[device], compile_to=Phase.SCHEDULED)
+
+
 def plan(case: str, text: str, least: int, device: str) -> Planned:
     """Schedule a module of linalg for a device."""
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        run_pipeline(Pipeline.parse(SCHEDULE.format(device=device)), module)
+        run_pipeline(Pipeline(schedule(device).steps()), module)
         function = find_function(module.operation, case.replace("-", "_"))
         graph = json.loads(json.dumps(asdict(summarize(function))))
         checks = tuple(_checks(function))
@@ -138,8 +141,9 @@ def _checks(function: Any) -> Iterator[str]:
 
 def _plan_checks(attributes: Any) -> Iterator[str]:
     """Yield the attributes of a plan in the order in which they are printed."""
-    if "footprint" in attributes:
-        yield f"}}) {{footprint = {attributes['footprint']}"
+    first = [key for key in ("copy_stages", "footprint") if key in attributes]
+    if first:
+        yield "}) {" + ", ".join(f"{key} = {attributes[key]}" for key in first)
     yield f"level = {attributes['level']}"
     for key in ("predicted_seconds", "seconds_apart"):
         if key in attributes:
@@ -165,9 +169,9 @@ def write_test(case: Case, text: str, plans: list[Planned]) -> None:
         "//",
     ]
     for planned in plans:
-        schedule = SCHEDULE.format(device=planned.device)
         lines.append(
-            f'// RUN: magweld-opt --pass-pipeline="builtin.module({schedule})" %s '
+            f"// RUN: magweld-opt --target={TARGETS[planned.device]} "
+            f"--compile-from={Phase.LINALG} --compile-to={Phase.SCHEDULED} %s "
             f"| filecheck --check-prefix={planned.device.upper()} %s"
         )
     for planned in plans:
@@ -189,8 +193,8 @@ def table(plans: list[Planned]) -> str:
         "<!-- Written by `python benchmarks/device_plans.py --write`; do not edit. -->",
         "",
         "Shapes are those of the papers, all in f32, without library calls and",
-        "without matrix instructions. *Least* are arguments and results once;",
-        "*unfused* is every operator in a kernel of its own.",
+        "without matrix instructions, planned as programs are. *Least* are arguments",
+        "and results once; *unfused* is every operator in a kernel of its own.",
         "",
         "| case | device | steps | moved | of least | predicted | unfused |",
         "| --- | --- | --- | --- | --- | --- | --- |",
@@ -240,7 +244,7 @@ def main() -> None:
         if case.name not in options.cases:
             continue
         text, least = linalg_text(case)
-        made = [plan(case.name, text, least, device) for device in DEVICES]
+        made = [plan(case.name, text, least, device) for device in TARGETS]
         plans += made
         if options.write:
             write_test(case, text, made)

@@ -25,22 +25,13 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from magweld.bindings import ir
 from magweld.compiler import lower_to_tiles
-from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
+from magweld.device_compiler import device_options
 from magweld.importer.importer import import_graph
 from magweld.passes.analysis.summary import summarize
-from magweld.passes.infrastructure.execution import run_pipeline
 from magweld.passes.infrastructure.phases import Phase
-from magweld.passes.infrastructure.pipeline import Pipeline
 from magweld.passes.ir.utils import find_function
-from magweld.passes.pipelines.middle import preparation_steps
-from magweld.targets import device
-
-SCHEDULE = (
-    "split-reductions{{device={device} library=never}},"
-    "form-tile-graph{{device={device}}},select-implementation{{library=never}},"
-    "connect-operators,extract-subgraphs,select-tiles,propagate-tiles{stages}"
-)
+from magweld.targets import device, parse_target
 
 
 @dataclass(frozen=True)
@@ -74,14 +65,12 @@ def predicted(size: int, dtype: str, name: str) -> Predicted:
     with torch.no_grad():
         graph = make_fx(torch.matmul, tracing_mode="fake")(*inputs)
     one = device(name)
-    # The warps of NVIDIA's GPUs copy ahead.
-    stages = ",select-copy-stages" if one.warp == 32 else ""
+    chip = "nvvm:sm_80" if one.warp == 32 else "rocdl:gfx942"
+    target = parse_target(f"{chip}@{name}")
+    text = import_graph(graph, inputs, device=torch.device("meta")).text
     with make_context(), ir.Location.unknown():
-        module = ir.Module.parse(import_graph(graph, inputs).text)
-        lower_to_tiles(module, CompileOptions(library="never"), Phase.LINALG)
-        run_pipeline(Pipeline(preparation_steps()), module)
-        text = SCHEDULE.format(device=name, stages=stages)
-        run_pipeline(Pipeline.parse(text), module)
+        module = ir.Module.parse(text)
+        lower_to_tiles(module, device_options(target), Phase.SCHEDULED, target=target)
         steps = asdict(summarize(find_function(module.operation, "main")))["steps"]
     plans = [step["plan"] for step in steps]
     plan = max(plans, key=lambda one: float(one["predicted_seconds"]))

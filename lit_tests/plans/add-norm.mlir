@@ -2,8 +2,8 @@
 // At least 100669440 bytes move: arguments and results.
 // Written by `python benchmarks/device_plans.py --write`.
 //
-// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=v100 library=never},form-tile-graph{device=v100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=V100 %s
-// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=h100 library=never},form-tile-graph{device=h100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=H100 %s
+// RUN: magweld-opt --target=nvvm:sm_80@v100 --compile-from=linalg --compile-to=scheduled %s | filecheck --check-prefix=V100 %s
+// RUN: magweld-opt --target=nvvm:sm_90a@h100 --compile-from=linalg --compile-to=scheduled %s | filecheck --check-prefix=H100 %s
 //
 // V100-LABEL: func.func @add_norm(
 // V100: }) {footprint = 0 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{1\.07[0-9]*E-4}} : f64{{.*}}seconds_apart = {{1\.07[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[16, 768]>, traffic_after = 75497472 : i64, traffic_before = 75497472 : i64
@@ -22,16 +22,17 @@
 #map = affine_map<(d0, d1) -> (d0, d1)>
 #map1 = affine_map<(d0, d1) -> (d0)>
 #map2 = affine_map<(d0) -> (d0)>
-#map3 = affine_map<(d0, d1) -> (d1)>
+#map3 = affine_map<(d0, d1) -> (d0, 0)>
+#map4 = affine_map<(d0, d1) -> (d1)>
 module {
   func.func @add_norm(%arg0: tensor<8192x768xf32>, %arg1: tensor<8192x768xf32>, %arg2: tensor<768xf32>, %arg3: tensor<768xf32>) -> (tensor<8192x768xf32>, tensor<8192x768xf32>) {
-    %cst = arith.constant 9.99999974E-6 : f32
-    %cst_0 = arith.constant 7.680000e+02 : f32
+    %cst = arith.constant 7.680000e+02 : f32
+    %cst_0 = arith.constant 1.000000e-05 : f64
     %cst_1 = arith.constant 0.000000e+00 : f32
     %0 = tensor.empty() : tensor<8192x768xf32>
     %1 = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel", "parallel"]} ins(%arg0, %arg1 : tensor<8192x768xf32>, tensor<8192x768xf32>) outs(%0 : tensor<8192x768xf32>) {
-    ^bb0(%in: f32, %in_2: f32, %out: f32):
-      %15 = arith.addf %in, %in_2 : f32
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %15 = arith.addf %in, %in_3 : f32
       linalg.yield %15 : f32
     } -> tensor<8192x768xf32>
     %2 = tensor.empty() : tensor<8192xf32>
@@ -43,17 +44,18 @@ module {
     } -> tensor<8192xf32>
     %5 = linalg.generic {indexing_maps = [#map2, #map2], iterator_types = ["parallel"]} ins(%4 : tensor<8192xf32>) outs(%2 : tensor<8192xf32>) {
     ^bb0(%in: f32, %out: f32):
-      %15 = arith.divf %in, %cst_0 : f32
+      %15 = arith.divf %in, %cst : f32
       linalg.yield %15 : f32
     } -> tensor<8192xf32>
-    %6 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel", "parallel"]} ins(%1, %5 : tensor<8192x768xf32>, tensor<8192xf32>) outs(%0 : tensor<8192x768xf32>) {
-    ^bb0(%in: f32, %in_2: f32, %out: f32):
-      %15 = arith.subf %in, %in_2 : f32
+    %expanded = tensor.expand_shape %5 [[0, 1]] output_shape [8192, 1] : tensor<8192xf32> into tensor<8192x1xf32>
+    %6 = linalg.generic {indexing_maps = [#map, #map3, #map], iterator_types = ["parallel", "parallel"]} ins(%1, %expanded : tensor<8192x768xf32>, tensor<8192x1xf32>) outs(%0 : tensor<8192x768xf32>) {
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %15 = arith.subf %in, %in_3 : f32
       linalg.yield %15 : f32
     } -> tensor<8192x768xf32>
     %7 = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel", "parallel"]} ins(%6, %6 : tensor<8192x768xf32>, tensor<8192x768xf32>) outs(%0 : tensor<8192x768xf32>) {
-    ^bb0(%in: f32, %in_2: f32, %out: f32):
-      %15 = arith.mulf %in, %in_2 : f32
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %15 = arith.mulf %in, %in_3 : f32
       linalg.yield %15 : f32
     } -> tensor<8192x768xf32>
     %8 = linalg.generic {indexing_maps = [#map, #map1], iterator_types = ["parallel", "reduction"]} ins(%7 : tensor<8192x768xf32>) outs(%3 : tensor<8192xf32>) {
@@ -63,32 +65,34 @@ module {
     } -> tensor<8192xf32>
     %9 = linalg.generic {indexing_maps = [#map2, #map2], iterator_types = ["parallel"]} ins(%8 : tensor<8192xf32>) outs(%2 : tensor<8192xf32>) {
     ^bb0(%in: f32, %out: f32):
-      %15 = arith.divf %in, %cst_0 : f32
+      %15 = arith.divf %in, %cst : f32
       linalg.yield %15 : f32
     } -> tensor<8192xf32>
     %10 = linalg.generic {indexing_maps = [#map2, #map2], iterator_types = ["parallel"]} ins(%9 : tensor<8192xf32>) outs(%2 : tensor<8192xf32>) {
     ^bb0(%in: f32, %out: f32):
-      %15 = arith.addf %in, %cst : f32
-      linalg.yield %15 : f32
+      %15 = arith.truncf %cst_0 : f64 to f32
+      %16 = arith.addf %in, %15 : f32
+      linalg.yield %16 : f32
     } -> tensor<8192xf32>
     %11 = linalg.generic {indexing_maps = [#map2, #map2], iterator_types = ["parallel"]} ins(%10 : tensor<8192xf32>) outs(%2 : tensor<8192xf32>) {
     ^bb0(%in: f32, %out: f32):
       %15 = math.rsqrt %in : f32
       linalg.yield %15 : f32
     } -> tensor<8192xf32>
-    %12 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel", "parallel"]} ins(%6, %11 : tensor<8192x768xf32>, tensor<8192xf32>) outs(%0 : tensor<8192x768xf32>) {
-    ^bb0(%in: f32, %in_2: f32, %out: f32):
-      %15 = arith.mulf %in, %in_2 : f32
+    %expanded_2 = tensor.expand_shape %11 [[0, 1]] output_shape [8192, 1] : tensor<8192xf32> into tensor<8192x1xf32>
+    %12 = linalg.generic {indexing_maps = [#map, #map3, #map], iterator_types = ["parallel", "parallel"]} ins(%6, %expanded_2 : tensor<8192x768xf32>, tensor<8192x1xf32>) outs(%0 : tensor<8192x768xf32>) {
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %15 = arith.mulf %in, %in_3 : f32
       linalg.yield %15 : f32
     } -> tensor<8192x768xf32>
-    %13 = linalg.generic {indexing_maps = [#map, #map3, #map], iterator_types = ["parallel", "parallel"]} ins(%12, %arg2 : tensor<8192x768xf32>, tensor<768xf32>) outs(%0 : tensor<8192x768xf32>) {
-    ^bb0(%in: f32, %in_2: f32, %out: f32):
-      %15 = arith.mulf %in, %in_2 : f32
+    %13 = linalg.generic {indexing_maps = [#map, #map4, #map], iterator_types = ["parallel", "parallel"]} ins(%12, %arg2 : tensor<8192x768xf32>, tensor<768xf32>) outs(%0 : tensor<8192x768xf32>) {
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %15 = arith.mulf %in, %in_3 : f32
       linalg.yield %15 : f32
     } -> tensor<8192x768xf32>
-    %14 = linalg.generic {indexing_maps = [#map, #map3, #map], iterator_types = ["parallel", "parallel"]} ins(%13, %arg3 : tensor<8192x768xf32>, tensor<768xf32>) outs(%0 : tensor<8192x768xf32>) {
-    ^bb0(%in: f32, %in_2: f32, %out: f32):
-      %15 = arith.addf %in, %in_2 : f32
+    %14 = linalg.generic {indexing_maps = [#map, #map4, #map], iterator_types = ["parallel", "parallel"]} ins(%13, %arg3 : tensor<8192x768xf32>, tensor<768xf32>) outs(%0 : tensor<8192x768xf32>) {
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %15 = arith.addf %in, %in_3 : f32
       linalg.yield %15 : f32
     } -> tensor<8192x768xf32>
     return %1, %14 : tensor<8192x768xf32>, tensor<8192x768xf32>

@@ -2,8 +2,8 @@
 // At least 257048832 bytes move: arguments and results.
 // Written by `python benchmarks/device_plans.py --write`.
 //
-// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=v100 library=never},form-tile-graph{device=v100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=V100 %s
-// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=h100 library=never},form-tile-graph{device=h100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=H100 %s
+// RUN: magweld-opt --target=nvvm:sm_80@v100 --compile-from=linalg --compile-to=scheduled %s | filecheck --check-prefix=V100 %s
+// RUN: magweld-opt --target=nvvm:sm_90a@h100 --compile-from=linalg --compile-to=scheduled %s | filecheck --check-prefix=H100 %s
 //
 // V100-LABEL: func.func @conv_relu_pool(
 // V100: }) {footprint = 32960 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00455[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00593[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 16, 8, 8]>, traffic_after = 257048832 : i64, traffic_before = 1490174208 : i64
@@ -14,7 +14,7 @@
 // H100-NOT: "tile_graph.subgraph"
 
 #map = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
-#map1 = affine_map<(d0, d1, d2, d3) -> (d1)>
+#map1 = affine_map<(d0, d1, d2, d3) -> (d1, 0, 0)>
 module {
   func.func @conv_relu_pool(%arg0: tensor<64x64x112x112xf32>, %arg1: tensor<64x64x3x3xf32>, %arg2: tensor<64xf32>) -> tensor<64x64x56x56xf32> {
     %cst = arith.constant 0xFF800000 : f32
@@ -26,7 +26,8 @@ module {
     %0 = tensor.empty() : tensor<64x64x112x112xf32>
     %1 = linalg.fill ins(%cst_0 : f32) outs(%0 : tensor<64x64x112x112xf32>) -> tensor<64x64x112x112xf32>
     %2 = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%padded, %arg1 : tensor<64x64x114x114xf32>, tensor<64x64x3x3xf32>) outs(%1 : tensor<64x64x112x112xf32>) -> tensor<64x64x112x112xf32>
-    %3 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%2, %arg2 : tensor<64x64x112x112xf32>, tensor<64xf32>) outs(%0 : tensor<64x64x112x112xf32>) {
+    %expanded = tensor.expand_shape %arg2 [[0, 1, 2]] output_shape [64, 1, 1] : tensor<64xf32> into tensor<64x1x1xf32>
+    %3 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%2, %expanded : tensor<64x64x112x112xf32>, tensor<64x1x1xf32>) outs(%0 : tensor<64x64x112x112xf32>) {
     ^bb0(%in: f32, %in_1: f32, %out: f32):
       %9 = arith.addf %in, %in_1 : f32
       linalg.yield %9 : f32

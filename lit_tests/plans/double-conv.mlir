@@ -2,8 +2,8 @@
 // At least 25985536 bytes move: arguments and results.
 // Written by `python benchmarks/device_plans.py --write`.
 //
-// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=v100 library=never},form-tile-graph{device=v100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=V100 %s
-// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=h100 library=never},form-tile-graph{device=h100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=H100 %s
+// RUN: magweld-opt --target=nvvm:sm_80@v100 --compile-from=linalg --compile-to=scheduled %s | filecheck --check-prefix=V100 %s
+// RUN: magweld-opt --target=nvvm:sm_90a@h100 --compile-from=linalg --compile-to=scheduled %s | filecheck --check-prefix=H100 %s
 //
 // V100-LABEL: func.func @double_conv(
 // V100: }) {footprint = 74496 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{2\.96[0-9]*E-4}} : f64{{.*}}seconds_apart = {{3\.72[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[1, 64, 1, 224]>, traffic_after = 25837824 : i64, traffic_before = 77218048 : i64
@@ -18,7 +18,7 @@
 // H100-NOT: "tile_graph.subgraph"
 
 #map = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
-#map1 = affine_map<(d0, d1, d2, d3) -> (d1)>
+#map1 = affine_map<(d0, d1, d2, d3) -> (d0, d1, 0, 0)>
 module {
   func.func @double_conv(%arg0: tensor<1x64x224x224xf32>, %arg1: tensor<64x64x3x3xf32>, %arg2: tensor<64xf32>, %arg3: tensor<64x64x3x3xf32>, %arg4: tensor<64xf32>) -> tensor<1x64x224x224xf32> {
     %cst = arith.constant 0.000000e+00 : f32
@@ -29,9 +29,10 @@ module {
     %0 = tensor.empty() : tensor<1x64x224x224xf32>
     %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<1x64x224x224xf32>) -> tensor<1x64x224x224xf32>
     %2 = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%padded, %arg1 : tensor<1x64x226x226xf32>, tensor<64x64x3x3xf32>) outs(%1 : tensor<1x64x224x224xf32>) -> tensor<1x64x224x224xf32>
-    %3 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%2, %arg2 : tensor<1x64x224x224xf32>, tensor<64xf32>) outs(%0 : tensor<1x64x224x224xf32>) {
-    ^bb0(%in: f32, %in_1: f32, %out: f32):
-      %8 = arith.mulf %in, %in_1 : f32
+    %expanded = tensor.expand_shape %arg2 [[0, 1, 2, 3]] output_shape [1, 64, 1, 1] : tensor<64xf32> into tensor<1x64x1x1xf32>
+    %3 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%2, %expanded : tensor<1x64x224x224xf32>, tensor<1x64x1x1xf32>) outs(%0 : tensor<1x64x224x224xf32>) {
+    ^bb0(%in: f32, %in_2: f32, %out: f32):
+      %8 = arith.mulf %in, %in_2 : f32
       linalg.yield %8 : f32
     } -> tensor<1x64x224x224xf32>
     %4 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%3 : tensor<1x64x224x224xf32>) outs(%0 : tensor<1x64x224x224xf32>) {
@@ -45,9 +46,10 @@ module {
       tensor.yield %cst : f32
     } : tensor<1x64x224x224xf32> to tensor<1x64x226x226xf32>
     %5 = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%padded_0, %arg3 : tensor<1x64x226x226xf32>, tensor<64x64x3x3xf32>) outs(%1 : tensor<1x64x224x224xf32>) -> tensor<1x64x224x224xf32>
-    %6 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%5, %arg4 : tensor<1x64x224x224xf32>, tensor<64xf32>) outs(%0 : tensor<1x64x224x224xf32>) {
-    ^bb0(%in: f32, %in_1: f32, %out: f32):
-      %8 = arith.mulf %in, %in_1 : f32
+    %expanded_1 = tensor.expand_shape %arg4 [[0, 1, 2, 3]] output_shape [1, 64, 1, 1] : tensor<64xf32> into tensor<1x64x1x1xf32>
+    %6 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%5, %expanded_1 : tensor<1x64x224x224xf32>, tensor<1x64x1x1xf32>) outs(%0 : tensor<1x64x224x224xf32>) {
+    ^bb0(%in: f32, %in_2: f32, %out: f32):
+      %8 = arith.mulf %in, %in_2 : f32
       linalg.yield %8 : f32
     } -> tensor<1x64x224x224xf32>
     %7 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%6 : tensor<1x64x224x224xf32>) outs(%0 : tensor<1x64x224x224xf32>) {

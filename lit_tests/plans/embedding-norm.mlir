@@ -2,8 +2,8 @@
 // At least 119465984 bytes move: arguments and results.
 // Written by `python benchmarks/device_plans.py --write`.
 //
-// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=v100 library=never},form-tile-graph{device=v100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=V100 %s
-// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=h100 library=never},form-tile-graph{device=h100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=H100 %s
+// RUN: magweld-opt --target=nvvm:sm_80@v100 --compile-from=linalg --compile-to=scheduled %s | filecheck --check-prefix=V100 %s
+// RUN: magweld-opt --target=nvvm:sm_90a@h100 --compile-from=linalg --compile-to=scheduled %s | filecheck --check-prefix=H100 %s
 //
 // V100-LABEL: func.func @embedding_norm(
 // V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from func.call"}
@@ -21,13 +21,14 @@
 #map1 = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 #map2 = affine_map<(d0, d1, d2) -> (d1, d2)>
 #map3 = affine_map<(d0, d1) -> (d0, d1)>
-#map4 = affine_map<(d0, d1, d2) -> (d2)>
+#map4 = affine_map<(d0, d1, d2) -> (d0, d1, 0)>
+#map5 = affine_map<(d0, d1, d2) -> (d2)>
 module {
   func.func private @external_0(tensor<30522x768xf32>, tensor<64x128xi64>) -> tensor<64x128xi64> attributes {magweld.external = "checked_index_default"}
   func.func private @external_1(tensor<2x768xf32>, tensor<64x128xi64>) -> tensor<64x128xi64> attributes {magweld.external = "checked_index_default_1"}
   func.func @embedding_norm(%arg0: tensor<64x128xi64>, %arg1: tensor<64x128xi64>, %arg2: tensor<30522x768xf32>, %arg3: tensor<128x768xf32>, %arg4: tensor<2x768xf32>, %arg5: tensor<768xf32>, %arg6: tensor<768xf32>) -> tensor<64x128x768xf32> {
-    %cst = arith.constant 9.99999996E-13 : f32
-    %cst_0 = arith.constant 7.680000e+02 : f32
+    %cst = arith.constant 7.680000e+02 : f32
+    %cst_0 = arith.constant 9.9999999999999998E-13 : f64
     %cst_1 = arith.constant 0.000000e+00 : f32
     %c2_i64 = arith.constant 2 : i64
     %c30522_i64 = arith.constant 30522 : i64
@@ -45,8 +46,8 @@ module {
       linalg.yield %extracted : f32
     } -> tensor<64x128x768xf32>
     %3 = linalg.generic {indexing_maps = [#map1, #map2, #map1], iterator_types = ["parallel", "parallel", "parallel"]} ins(%2, %arg3 : tensor<64x128x768xf32>, tensor<128x768xf32>) outs(%1 : tensor<64x128x768xf32>) {
-    ^bb0(%in: f32, %in_2: f32, %out: f32):
-      %20 = arith.addf %in, %in_2 : f32
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %20 = arith.addf %in, %in_3 : f32
       linalg.yield %20 : f32
     } -> tensor<64x128x768xf32>
     %4 = call @external_1(%arg4, %arg1) : (tensor<2x768xf32>, tensor<64x128xi64>) -> tensor<64x128xi64>
@@ -61,8 +62,8 @@ module {
       linalg.yield %extracted : f32
     } -> tensor<64x128x768xf32>
     %6 = linalg.generic {indexing_maps = [#map1, #map1, #map1], iterator_types = ["parallel", "parallel", "parallel"]} ins(%3, %5 : tensor<64x128x768xf32>, tensor<64x128x768xf32>) outs(%1 : tensor<64x128x768xf32>) {
-    ^bb0(%in: f32, %in_2: f32, %out: f32):
-      %20 = arith.addf %in, %in_2 : f32
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %20 = arith.addf %in, %in_3 : f32
       linalg.yield %20 : f32
     } -> tensor<64x128x768xf32>
     %7 = tensor.empty() : tensor<64x128xf32>
@@ -74,17 +75,18 @@ module {
     } -> tensor<64x128xf32>
     %10 = linalg.generic {indexing_maps = [#map3, #map3], iterator_types = ["parallel", "parallel"]} ins(%9 : tensor<64x128xf32>) outs(%7 : tensor<64x128xf32>) {
     ^bb0(%in: f32, %out: f32):
-      %20 = arith.divf %in, %cst_0 : f32
+      %20 = arith.divf %in, %cst : f32
       linalg.yield %20 : f32
     } -> tensor<64x128xf32>
-    %11 = linalg.generic {indexing_maps = [#map1, #map, #map1], iterator_types = ["parallel", "parallel", "parallel"]} ins(%6, %10 : tensor<64x128x768xf32>, tensor<64x128xf32>) outs(%1 : tensor<64x128x768xf32>) {
-    ^bb0(%in: f32, %in_2: f32, %out: f32):
-      %20 = arith.subf %in, %in_2 : f32
+    %expanded = tensor.expand_shape %10 [[0], [1, 2]] output_shape [64, 128, 1] : tensor<64x128xf32> into tensor<64x128x1xf32>
+    %11 = linalg.generic {indexing_maps = [#map1, #map4, #map1], iterator_types = ["parallel", "parallel", "parallel"]} ins(%6, %expanded : tensor<64x128x768xf32>, tensor<64x128x1xf32>) outs(%1 : tensor<64x128x768xf32>) {
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %20 = arith.subf %in, %in_3 : f32
       linalg.yield %20 : f32
     } -> tensor<64x128x768xf32>
     %12 = linalg.generic {indexing_maps = [#map1, #map1, #map1], iterator_types = ["parallel", "parallel", "parallel"]} ins(%11, %11 : tensor<64x128x768xf32>, tensor<64x128x768xf32>) outs(%1 : tensor<64x128x768xf32>) {
-    ^bb0(%in: f32, %in_2: f32, %out: f32):
-      %20 = arith.mulf %in, %in_2 : f32
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %20 = arith.mulf %in, %in_3 : f32
       linalg.yield %20 : f32
     } -> tensor<64x128x768xf32>
     %13 = linalg.generic {indexing_maps = [#map1, #map], iterator_types = ["parallel", "parallel", "reduction"]} ins(%12 : tensor<64x128x768xf32>) outs(%8 : tensor<64x128xf32>) {
@@ -94,32 +96,34 @@ module {
     } -> tensor<64x128xf32>
     %14 = linalg.generic {indexing_maps = [#map3, #map3], iterator_types = ["parallel", "parallel"]} ins(%13 : tensor<64x128xf32>) outs(%7 : tensor<64x128xf32>) {
     ^bb0(%in: f32, %out: f32):
-      %20 = arith.divf %in, %cst_0 : f32
+      %20 = arith.divf %in, %cst : f32
       linalg.yield %20 : f32
     } -> tensor<64x128xf32>
     %15 = linalg.generic {indexing_maps = [#map3, #map3], iterator_types = ["parallel", "parallel"]} ins(%14 : tensor<64x128xf32>) outs(%7 : tensor<64x128xf32>) {
     ^bb0(%in: f32, %out: f32):
-      %20 = arith.addf %in, %cst : f32
-      linalg.yield %20 : f32
+      %20 = arith.truncf %cst_0 : f64 to f32
+      %21 = arith.addf %in, %20 : f32
+      linalg.yield %21 : f32
     } -> tensor<64x128xf32>
     %16 = linalg.generic {indexing_maps = [#map3, #map3], iterator_types = ["parallel", "parallel"]} ins(%15 : tensor<64x128xf32>) outs(%7 : tensor<64x128xf32>) {
     ^bb0(%in: f32, %out: f32):
       %20 = math.rsqrt %in : f32
       linalg.yield %20 : f32
     } -> tensor<64x128xf32>
-    %17 = linalg.generic {indexing_maps = [#map1, #map, #map1], iterator_types = ["parallel", "parallel", "parallel"]} ins(%11, %16 : tensor<64x128x768xf32>, tensor<64x128xf32>) outs(%1 : tensor<64x128x768xf32>) {
-    ^bb0(%in: f32, %in_2: f32, %out: f32):
-      %20 = arith.mulf %in, %in_2 : f32
+    %expanded_2 = tensor.expand_shape %16 [[0], [1, 2]] output_shape [64, 128, 1] : tensor<64x128xf32> into tensor<64x128x1xf32>
+    %17 = linalg.generic {indexing_maps = [#map1, #map4, #map1], iterator_types = ["parallel", "parallel", "parallel"]} ins(%11, %expanded_2 : tensor<64x128x768xf32>, tensor<64x128x1xf32>) outs(%1 : tensor<64x128x768xf32>) {
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %20 = arith.mulf %in, %in_3 : f32
       linalg.yield %20 : f32
     } -> tensor<64x128x768xf32>
-    %18 = linalg.generic {indexing_maps = [#map1, #map4, #map1], iterator_types = ["parallel", "parallel", "parallel"]} ins(%17, %arg5 : tensor<64x128x768xf32>, tensor<768xf32>) outs(%1 : tensor<64x128x768xf32>) {
-    ^bb0(%in: f32, %in_2: f32, %out: f32):
-      %20 = arith.mulf %in, %in_2 : f32
+    %18 = linalg.generic {indexing_maps = [#map1, #map5, #map1], iterator_types = ["parallel", "parallel", "parallel"]} ins(%17, %arg5 : tensor<64x128x768xf32>, tensor<768xf32>) outs(%1 : tensor<64x128x768xf32>) {
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %20 = arith.mulf %in, %in_3 : f32
       linalg.yield %20 : f32
     } -> tensor<64x128x768xf32>
-    %19 = linalg.generic {indexing_maps = [#map1, #map4, #map1], iterator_types = ["parallel", "parallel", "parallel"]} ins(%18, %arg6 : tensor<64x128x768xf32>, tensor<768xf32>) outs(%1 : tensor<64x128x768xf32>) {
-    ^bb0(%in: f32, %in_2: f32, %out: f32):
-      %20 = arith.addf %in, %in_2 : f32
+    %19 = linalg.generic {indexing_maps = [#map1, #map5, #map1], iterator_types = ["parallel", "parallel", "parallel"]} ins(%18, %arg6 : tensor<64x128x768xf32>, tensor<768xf32>) outs(%1 : tensor<64x128x768xf32>) {
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %20 = arith.addf %in, %in_3 : f32
       linalg.yield %20 : f32
     } -> tensor<64x128x768xf32>
     return %19 : tensor<64x128x768xf32>

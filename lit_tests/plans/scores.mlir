@@ -2,81 +2,88 @@
 // At least 100696064 bytes move: arguments and results.
 // Written by `python benchmarks/device_plans.py --write`.
 //
-// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=v100 library=never},form-tile-graph{device=v100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=V100 %s
-// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=h100 library=never},form-tile-graph{device=h100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=H100 %s
+// RUN: magweld-opt --target=nvvm:sm_80@v100 --compile-from=linalg --compile-to=scheduled %s | filecheck --check-prefix=V100 %s
+// RUN: magweld-opt --target=nvvm:sm_90a@h100 --compile-from=linalg --compile-to=scheduled %s | filecheck --check-prefix=H100 %s
 //
 // V100-LABEL: func.func @scores(
-// V100: }) {footprint = 90112 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{2\.18[0-9]*E-4}} : f64{{.*}}seconds_apart = {{0\.00106[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 64, 128]>, traffic_after = 100696064 : i64, traffic_before = 707035136 : i64
+// V100: }) {copy_stages = 2 : i64, footprint = 81920 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{2\.18[0-9]*E-4}} : f64{{.*}}seconds_apart = {{0\.00106[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 64, 128]>, traffic_after = 100696064 : i64, traffic_before = 707035136 : i64
 // V100-NOT: "tile_graph.subgraph"
 //
 // H100-LABEL: func.func @scores(
-// H100: }) {footprint = 163840 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{5\.67[0-9]*E-5}} : f64{{.*}}seconds_apart = {{2\.98[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 128, 128]>, traffic_after = 100696064 : i64, traffic_before = 707035136 : i64
+// H100: }) {copy_stages = 2 : i64, footprint = 196608 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{5\.67[0-9]*E-5}} : f64{{.*}}seconds_apart = {{2\.98[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 128, 128]>, traffic_after = 100696064 : i64, traffic_before = 707035136 : i64
 // H100-NOT: "tile_graph.subgraph"
 
-#map = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>
-#map1 = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4, d3)>
-#map2 = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>
-#map3 = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
-#map4 = affine_map<(d0, d1, d2, d3) -> (d0, 0, 0, d3)>
-#map5 = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>
-#map6 = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#map = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
+#map1 = affine_map<(d0, d1, d2, d3) -> (d0, 0, 0, d3)>
+#map2 = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>
+#map3 = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, 0)>
+#map4 = affine_map<(d0, d1, d2) -> ()>
+#map5 = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 module {
   func.func @scores(%arg0: tensor<64x12x128x64xf32>, %arg1: tensor<64x12x64x128xf32>, %arg2: tensor<64x1x1x128xf32>) -> tensor<64x12x128x128xf32> {
-    %cst = arith.constant 1.000000e+00 : f32
-    %cst_0 = arith.constant 1.250000e-01 : f32
+    %cst = arith.constant 1.250000e-01 : f32
+    %cst_0 = arith.constant dense<1.000000e+00> : tensor<f32>
     %cst_1 = arith.constant 0xFF800000 : f32
+    %c0_i64 = arith.constant 0 : i64
     %cst_2 = arith.constant 0.000000e+00 : f32
-    %0 = tensor.empty() : tensor<64x12x128x128xf32>
-    %1 = linalg.fill ins(%cst_2 : f32) outs(%0 : tensor<64x12x128x128xf32>) -> tensor<64x12x128x128xf32>
-    %2 = linalg.generic {indexing_maps = [#map, #map1, #map2], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<64x12x128x64xf32>, tensor<64x12x64x128xf32>) outs(%1 : tensor<64x12x128x128xf32>) {
-    ^bb0(%in: f32, %in_3: f32, %out: f32):
-      %14 = arith.mulf %in, %in_3 : f32
-      %15 = arith.addf %out, %14 : f32
-      linalg.yield %15 : f32
-    } -> tensor<64x12x128x128xf32>
-    %3 = linalg.generic {indexing_maps = [#map3, #map3], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%2 : tensor<64x12x128x128xf32>) outs(%0 : tensor<64x12x128x128xf32>) {
+    %collapsed = tensor.collapse_shape %arg0 [[0, 1], [2], [3]] : tensor<64x12x128x64xf32> into tensor<768x128x64xf32>
+    %collapsed_3 = tensor.collapse_shape %arg1 [[0, 1], [2], [3]] : tensor<64x12x64x128xf32> into tensor<768x64x128xf32>
+    %0 = tensor.empty() : tensor<768x128x128xf32>
+    %1 = linalg.fill ins(%cst_2 : f32) outs(%0 : tensor<768x128x128xf32>) -> tensor<768x128x128xf32>
+    %2 = linalg.batch_matmul ins(%collapsed, %collapsed_3 : tensor<768x128x64xf32>, tensor<768x64x128xf32>) outs(%1 : tensor<768x128x128xf32>) -> tensor<768x128x128xf32>
+    %expanded = tensor.expand_shape %2 [[0, 1], [2], [3]] output_shape [64, 12, 128, 128] : tensor<768x128x128xf32> into tensor<64x12x128x128xf32>
+    %3 = tensor.empty() : tensor<64x12x128x128xf32>
+    %4 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%expanded : tensor<64x12x128x128xf32>) outs(%3 : tensor<64x12x128x128xf32>) {
     ^bb0(%in: f32, %out: f32):
-      %14 = arith.mulf %in, %cst_0 : f32
-      linalg.yield %14 : f32
+      %17 = arith.mulf %in, %cst : f32
+      linalg.yield %17 : f32
     } -> tensor<64x12x128x128xf32>
-    %4 = linalg.generic {indexing_maps = [#map3, #map4, #map3], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%3, %arg2 : tensor<64x12x128x128xf32>, tensor<64x1x1x128xf32>) outs(%0 : tensor<64x12x128x128xf32>) {
-    ^bb0(%in: f32, %in_3: f32, %out: f32):
-      %14 = arith.addf %in, %in_3 : f32
-      linalg.yield %14 : f32
+    %5 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%4, %arg2 : tensor<64x12x128x128xf32>, tensor<64x1x1x128xf32>) outs(%3 : tensor<64x12x128x128xf32>) {
+    ^bb0(%in: f32, %in_6: f32, %out: f32):
+      %17 = arith.addf %in, %in_6 : f32
+      linalg.yield %17 : f32
     } -> tensor<64x12x128x128xf32>
-    %5 = tensor.empty() : tensor<64x12x128xf32>
-    %6 = linalg.fill ins(%cst_1 : f32) outs(%5 : tensor<64x12x128xf32>) -> tensor<64x12x128xf32>
-    %7 = linalg.generic {indexing_maps = [#map3, #map5], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%4 : tensor<64x12x128x128xf32>) outs(%6 : tensor<64x12x128xf32>) {
+    %6 = tensor.empty() : tensor<64x12x128xi64>
+    %7 = linalg.fill ins(%c0_i64 : i64) outs(%6 : tensor<64x12x128xi64>) -> tensor<64x12x128xi64>
+    %8 = tensor.empty() : tensor<64x12x128xf32>
+    %9 = linalg.fill ins(%cst_1 : f32) outs(%8 : tensor<64x12x128xf32>) -> tensor<64x12x128xf32>
+    %10:2 = linalg.generic {indexing_maps = [#map, #map2, #map2], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%5 : tensor<64x12x128x128xf32>) outs(%9, %7 : tensor<64x12x128xf32>, tensor<64x12x128xi64>) {
+    ^bb0(%in: f32, %out: f32, %out_6: i64):
+      %17 = linalg.index 3 : index
+      %18 = arith.index_cast %17 : index to i64
+      %19 = arith.maximumf %in, %out : f32
+      %20 = arith.cmpf ogt, %in, %out : f32
+      %21 = arith.select %20, %18, %out_6 : i64
+      linalg.yield %19, %21 : f32, i64
+    } -> (tensor<64x12x128xf32>, tensor<64x12x128xi64>)
+    %expanded_4 = tensor.expand_shape %10#0 [[0], [1], [2, 3]] output_shape [64, 12, 128, 1] : tensor<64x12x128xf32> into tensor<64x12x128x1xf32>
+    %11 = linalg.generic {indexing_maps = [#map, #map3, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%5, %expanded_4 : tensor<64x12x128x128xf32>, tensor<64x12x128x1xf32>) outs(%3 : tensor<64x12x128x128xf32>) {
+    ^bb0(%in: f32, %in_6: f32, %out: f32):
+      %17 = arith.subf %in, %in_6 : f32
+      linalg.yield %17 : f32
+    } -> tensor<64x12x128x128xf32>
+    %12 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%11 : tensor<64x12x128x128xf32>) outs(%3 : tensor<64x12x128x128xf32>) {
     ^bb0(%in: f32, %out: f32):
-      %14 = arith.maximumf %in, %out : f32
-      linalg.yield %14 : f32
+      %17 = math.exp %in : f32
+      linalg.yield %17 : f32
+    } -> tensor<64x12x128x128xf32>
+    %13 = linalg.fill ins(%cst_2 : f32) outs(%8 : tensor<64x12x128xf32>) -> tensor<64x12x128xf32>
+    %14 = linalg.generic {indexing_maps = [#map, #map2], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%12 : tensor<64x12x128x128xf32>) outs(%13 : tensor<64x12x128xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %17 = arith.addf %in, %out : f32
+      linalg.yield %17 : f32
     } -> tensor<64x12x128xf32>
-    %8 = linalg.generic {indexing_maps = [#map3, #map5, #map3], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%4, %7 : tensor<64x12x128x128xf32>, tensor<64x12x128xf32>) outs(%0 : tensor<64x12x128x128xf32>) {
-    ^bb0(%in: f32, %in_3: f32, %out: f32):
-      %14 = arith.subf %in, %in_3 : f32
-      linalg.yield %14 : f32
-    } -> tensor<64x12x128x128xf32>
-    %9 = linalg.generic {indexing_maps = [#map3, #map3], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%8 : tensor<64x12x128x128xf32>) outs(%0 : tensor<64x12x128x128xf32>) {
-    ^bb0(%in: f32, %out: f32):
-      %14 = math.exp %in : f32
-      linalg.yield %14 : f32
-    } -> tensor<64x12x128x128xf32>
-    %10 = linalg.fill ins(%cst_2 : f32) outs(%5 : tensor<64x12x128xf32>) -> tensor<64x12x128xf32>
-    %11 = linalg.generic {indexing_maps = [#map3, #map5], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%9 : tensor<64x12x128x128xf32>) outs(%10 : tensor<64x12x128xf32>) {
-    ^bb0(%in: f32, %out: f32):
-      %14 = arith.addf %in, %out : f32
-      linalg.yield %14 : f32
+    %15 = linalg.generic {indexing_maps = [#map4, #map5, #map5], iterator_types = ["parallel", "parallel", "parallel"]} ins(%cst_0, %14 : tensor<f32>, tensor<64x12x128xf32>) outs(%8 : tensor<64x12x128xf32>) {
+    ^bb0(%in: f32, %in_6: f32, %out: f32):
+      %17 = arith.divf %in, %in_6 : f32
+      linalg.yield %17 : f32
     } -> tensor<64x12x128xf32>
-    %12 = linalg.generic {indexing_maps = [#map6, #map6], iterator_types = ["parallel", "parallel", "parallel"]} ins(%11 : tensor<64x12x128xf32>) outs(%5 : tensor<64x12x128xf32>) {
-    ^bb0(%in: f32, %out: f32):
-      %14 = arith.divf %cst, %in : f32
-      linalg.yield %14 : f32
-    } -> tensor<64x12x128xf32>
-    %13 = linalg.generic {indexing_maps = [#map3, #map5, #map3], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%9, %12 : tensor<64x12x128x128xf32>, tensor<64x12x128xf32>) outs(%0 : tensor<64x12x128x128xf32>) {
-    ^bb0(%in: f32, %in_3: f32, %out: f32):
-      %14 = arith.mulf %in, %in_3 : f32
-      linalg.yield %14 : f32
+    %expanded_5 = tensor.expand_shape %15 [[0], [1], [2, 3]] output_shape [64, 12, 128, 1] : tensor<64x12x128xf32> into tensor<64x12x128x1xf32>
+    %16 = linalg.generic {indexing_maps = [#map, #map3, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%12, %expanded_5 : tensor<64x12x128x128xf32>, tensor<64x12x128x1xf32>) outs(%3 : tensor<64x12x128x128xf32>) {
+    ^bb0(%in: f32, %in_6: f32, %out: f32):
+      %17 = arith.mulf %in, %in_6 : f32
+      linalg.yield %17 : f32
     } -> tensor<64x12x128x128xf32>
-    return %13 : tensor<64x12x128x128xf32>
+    return %16 : tensor<64x12x128x128xf32>
   }
 }

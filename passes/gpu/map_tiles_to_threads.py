@@ -217,14 +217,14 @@ class _Mapping:
         """Return how threads share the output of a product or of windows."""
         options = self._options
         extents = tuple(nest.extents[i] for i in nest.parallel)
-        if not nest.has_windows:
-            return balanced_layout(extents, options.threads)
         read = nest.indices[: len(nest.indices) - nest.outputs]
         used = [{loop for index in one for loop, _ in index.terms} for one in read]
         places = [
             [place for place, loop in enumerate(nest.parallel) if loop in loops]
             for loops in used
         ]
+        if not nest.has_windows:
+            return balanced_layout(extents, places, options.threads)
         return window_layout(extents, places, options.threads, options.subgroup)
 
     def _remember(self, op: Any, nest: LoopNest, layout: ThreadLayout) -> None:

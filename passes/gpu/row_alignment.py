@@ -33,11 +33,11 @@ def has_contiguous_rows(value: ir.Value) -> bool:
     return bool(strides) and strides[-1] == 1
 
 
-def offset_divisors(subview: Any) -> Iterator[int]:
-    """Yield what divides the offset of a subview in each dimension; 0 for none."""
+def offset_divisors(view: Any) -> Iterator[int]:
+    """Yield what divides the offsets of a subview or a cast; 0 for none."""
     marker = ir.ShapedType.get_dynamic_stride_or_offset()
-    dynamic = iter(subview.offsets)
-    for offset in subview.static_offsets:
+    dynamic = iter(view.offsets)
+    for offset in view.static_offsets:
         yield divisor_of(next(dynamic)) if offset == marker else offset
 
 
@@ -55,6 +55,9 @@ def _start_divisor(value: ir.Value) -> int:
     op = value.owner.opview
     if isinstance(op, memref.CastOp | memref.CollapseShapeOp | memref.ExpandShapeOp):
         return _start_divisor(op.operands[0])
+    if isinstance(op, memref.ReinterpretCastOp):
+        # Its offset counts from what is cast.
+        return math.gcd(_start_divisor(op.source), *offset_divisors(op))
     if isinstance(op, memref.ViewOp):
         # Shared memory begins at such a multiple as well.
         element = ir.MemRefType(value.type).element_type

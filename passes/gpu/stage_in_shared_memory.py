@@ -28,7 +28,7 @@ from magweld.passes.gpu.structure import (
     workgroup_space,
 )
 from magweld.passes.infrastructure.base import Pass
-from magweld.passes.ir.utils import node_of, users_of
+from magweld.passes.ir.utils import groups_of, node_of, users_of
 
 _PASSED_THROUGH = (
     "tensor.collapse_shape",
@@ -57,13 +57,14 @@ _ALLOWED = frozenset(
 class StageInSharedMemory(Pass):
     """Give tiles that a block works on buffers in workgroup memory.
 
-    Four kinds of tile get one, each as `bufferization.alloc_tensor` with
+    Five kinds of tile get one, each as `bufferization.alloc_tensor` with
     `#gpu.address_space<workgroup>`:
 
     - operands of contractions that come from global memory: copied there,
     - other tiles from global memory that several operations read, up to
       `reuse-bytes`: copied there once, where the footprint that was planned leaves
       room for it in `capacity`,
+    - weights of windows, which neighbours read row by row, likewise,
     - accumulators of reductions that would otherwise lie in global memory,
     - every tile that an operation of the block hands to the next (`tensor.empty`), the
       copies that the plan makes of what is read across rows among them.
@@ -86,7 +87,8 @@ class StageInSharedMemory(Pass):
             loop = block_loop_of(kernel)
             _check_operations(loop)
             self._stage_operands(loop)
-            self._stage_reused(loop, self.capacity - _planned_bytes(kernel))
+            room = self._stage_reused(loop, self.capacity - _planned_bytes(kernel))
+            self._stage_weights(loop, room)
             _join_rows(loop)
             _stage_accumulators(loop)
             _place_temporaries(loop)
@@ -98,7 +100,8 @@ class StageInSharedMemory(Pass):
                     with ir.InsertionPoint(op), op.location:
                         op.operands[position] = _copy_of(value)
 
-    def _stage_reused(self, loop: Any, room: int) -> None:
+    def _stage_reused(self, loop: Any, room: int) -> int:
+        """Copy what several operations read; return the bytes that are left."""
         readers: dict[Any, list[tuple[Any, int]]] = {}
         for op in linalg_operations_in(loop):
             for position, value in enumerate(inputs_of(op)):
@@ -118,6 +121,26 @@ class StageInSharedMemory(Pass):
                     op.operation.erase()
                 else:
                     op.operands[position] = staged
+        return room
+
+    def _stage_weights(self, loop: Any, room: int) -> None:
+        """Copy what windows multiply images by, in front of them."""
+        for op in filter(has_windows, linalg_operations_in(loop)):
+            for position, value in enumerate(inputs_of(op)):
+                if not _is_global(value) or not _is_weight(op, position):
+                    continue
+                if _bytes(value.type) <= min(self.reuse_bytes, room):
+                    room -= _bytes(value.type)
+                    with ir.InsertionPoint(op), op.location:
+                        op.operands[position] = _copy_of(value)
+
+
+def _is_weight(op: Any, position: int) -> bool:
+    """Tell whether each element of an operand is one factor for all pixels."""
+    nest = loop_nest_of(op)
+    loops = nest.maps[position]
+    moving = [loop for loop in nest.parallel if nest.extents[loop] > 1]
+    return None not in loops and any(loop not in loops for loop in moving)
 
 
 def _is_planned_copy(op: Any) -> bool:
@@ -210,6 +233,9 @@ def _dimensions_of(value: ir.Value) -> list[_Dimension]:
     if isinstance(value, ir.BlockArgument):
         return [_Dimension(True, True)] * len(shape)
     op = value.owner.opview
+    if isinstance(op, tensor.CollapseShapeOp):
+        outer = _dimensions_of(op.src)
+        return [_joined([outer[dim] for dim in dims]) for dims in groups_of(op)]
     is_slice = isinstance(op, tensor.ExtractSliceOp)
     if not is_slice or len(op.source.type.shape) != len(shape):
         return [_Dimension(False, False)] * len(shape)
@@ -223,6 +249,13 @@ def _dimensions_of(value: ir.Value) -> list[_Dimension]:
             strict=True,
         )
     ]
+
+
+def _joined(dimensions: list[_Dimension]) -> _Dimension:
+    """Return what a value has of dimensions that are one."""
+    first, *others = dimensions
+    whole = all(one.is_whole for one in others)
+    return _Dimension(first.is_whole and whole, first.is_dense and whole)
 
 
 def _copy_with_rows(value: ir.Value, first: int) -> ir.Value:

@@ -192,22 +192,31 @@ def _ends(stream: Stream) -> tuple[int, int]:
     return 0, stream.width - 1
 
 
-def balanced_layout(extents: tuple[int, ...], threads: int) -> ThreadLayout:
+def balanced_layout(
+    extents: tuple[int, ...], operands: Sequence[Collection[int]], threads: int
+) -> ThreadLayout:
     """Return a layout for the output of a contraction.
 
-    As many threads as possible work; among those, the tile of one thread has the
-    smallest perimeter over the last two loops, which is what it reads in a step.
+    As many threads as possible work; among those, one thread reads the fewest elements
+    in a step: its piece is as square as the divisors allow.
 
     Args:
         extents: Trip counts of the parallel loops, in the order of the output.
+        operands: For each input, which of these loops it depends on, by position.
         threads: Threads of the block.
     """
 
     def rank(counts: tuple[int, ...]) -> tuple[float, ...]:
         tile = [e // c for e, c in zip(extents, counts, strict=True)]
-        return (-math.prod(counts), sum(tile[-2:]), *(-c for c in reversed(counts)))
+        reads = _elements_read(tile, operands)
+        return (-math.prod(counts), reads, *(-c for c in reversed(counts)))
 
     return ThreadLayout(extents, min(_counts(extents, threads), key=rank))
+
+
+def _elements_read(tile: Sequence[int], operands: Sequence[Collection[int]]) -> int:
+    """Return how many elements of its operands a piece of the output depends on."""
+    return sum(math.prod(tile[i] for i in loops) for loops in operands)
 
 
 def window_layout(
@@ -230,7 +239,7 @@ def window_layout(
 
     def rank(counts: tuple[int, ...]) -> tuple[float, ...]:
         tile = [e // c for e, c in zip(extents, counts, strict=True)]
-        reads = sum(math.prod(tile[i] for i in loops) for loops in operands)
+        reads = _elements_read(tile, operands)
         innermost = counts[-1] if counts else 1
         distance = abs(math.log2(innermost / subgroup))
         return (-math.prod(counts), reads, distance, *(-c for c in reversed(counts)))

@@ -18,7 +18,7 @@ def absorb(op: MatmulLike, rewriter: Any) -> bool:
     """Read operands before they are widened."""
     if not op.results:
         return False  # on buffers nothing says that the source is unchanged
-    inputs = [_narrow(value) or value for value in op.inputs]
+    inputs = [narrow_source(value) or value for value in op.inputs]
     if inputs == list(op.inputs):
         return False
     product = type(op)(
@@ -36,7 +36,7 @@ def absorb_into_points(op: WindowLike, rewriter: Any) -> bool:
     """Read the operands of a convolution of bf16 in points before they are widened."""
     if not op.results or {*op.inputs[1].type.shape[2:]} != {1}:
         return False
-    inputs = [_narrow(value) for value in op.inputs]
+    inputs = [narrow_source(value) for value in op.inputs]
     kinds = [value.type.element_type for value in inputs if value is not None]
     if len(kinds) < len(inputs) or not all(isinstance(k, ir.BF16Type) for k in kinds):
         return False
@@ -52,8 +52,8 @@ def absorb_into_points(op: WindowLike, rewriter: Any) -> bool:
     return True
 
 
-def _narrow(value: Any) -> Any | None:
-    """Return the tensor that another one is the widened copy of."""
+def narrow_source(value: Any) -> Any | None:
+    """Return the tensor of halves that another one widens, None for any other."""
     copy = defining_op(value)
     if not isinstance(copy, linalg.GenericOp) or len(copy.inputs) != 1:
         return None

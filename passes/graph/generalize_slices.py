@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from magweld.bindings import ir, tensor
 from magweld.passes.infrastructure.base import FunctionPass
 from magweld.passes.ir.linalg_builder import build_generic
 from magweld.passes.ir.slices import is_read_in_place, static_slice
 from magweld.passes.ir.utils import operations_of
-from magweld.targets import device
 
 
 @dataclass(frozen=True)
@@ -33,12 +32,9 @@ class GeneralizeSlices(FunctionPass):
     """
 
     name: ClassVar[str] = "generalize-slices"
-    device: Annotated[str, "device that is planned for: docs/devices.md"] = "cpu"
 
     def run_on_function(self, function: Any) -> None:
         """Replace the slices of a function."""
-        if device(self.device).threads == 1:
-            return
         for op in operations_of(function.operation, tensor.ExtractSliceOp):
             is_box = static_slice(op) is not None and 0 not in op.result.type.shape
             if not is_box or is_read_in_place(op.operation):

@@ -23,6 +23,11 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "defer-normalization",
         "magweld.passes.graph.defer_normalization:DeferNormalization",
     ),
+    (
+        "convert-pointwise-convolutions",
+        "magweld.passes.graph.convert_pointwise_convolutions:"
+        "ConvertPointwiseConvolutions",
+    ),
     ("expand-winograd", "magweld.passes.cpu.expand_winograd:ExpandWinograd"),
     ("expand-math", "magweld.passes.cpu.expand_math:ExpandMath"),
     ("extract-subgraphs", "magweld.passes.tile.extract_subgraphs:ExtractSubgraphs"),
@@ -97,6 +102,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "magweld.passes.gpu.annotate_parameters:AnnotateParameters",
     ),
     (
+        "cast-collapsed-rows",
+        "magweld.passes.gpu.cast_collapsed_rows:CastCollapsedRows",
+    ),
+    (
         "contract-multiply-add",
         "magweld.passes.gpu.contract_multiply_add:ContractMultiplyAdd",
     ),
@@ -108,6 +117,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("expand-gpu-math", "magweld.passes.gpu.expand_gpu_math:ExpandGpuMath"),
     ("form-gpu-launch", "magweld.passes.gpu.form_gpu_launch:FormGpuLaunch"),
     ("insert-barriers", "magweld.passes.gpu.insert_barriers:InsertBarriers"),
+    ("join-tile-loops", "magweld.passes.gpu.join_tile_loops:JoinTileLoops"),
     (
         "keep-tiles-in-registers",
         "magweld.passes.gpu.keep_tiles_in_registers:KeepTilesInRegisters",

@@ -8,12 +8,14 @@ from itertools import chain
 
 from magweld.passes.cpu.name_contractions import NameContractions
 from magweld.passes.gpu.annotate_parameters import AnnotateParameters
+from magweld.passes.gpu.cast_collapsed_rows import CastCollapsedRows
 from magweld.passes.gpu.contract_multiply_add import ContractMultiplyAdd
 from magweld.passes.gpu.copy_by_vectors import CopyByVectors
 from magweld.passes.gpu.declare_shared_memory import DeclareSharedMemory
 from magweld.passes.gpu.expand_gpu_math import ExpandGpuMath
 from magweld.passes.gpu.form_gpu_launch import FormGpuLaunch
 from magweld.passes.gpu.insert_barriers import InsertBarriers
+from magweld.passes.gpu.join_tile_loops import JoinTileLoops
 from magweld.passes.gpu.keep_tiles_in_registers import KeepTilesInRegisters
 from magweld.passes.gpu.launch_members import LaunchMembers
 from magweld.passes.gpu.lower_async_copies import LowerAsyncCopies
@@ -92,6 +94,8 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         # Under a name of their own products keep plain operands, which are staged.
         NameContractions(),
         Upstream("linalg-fuse-elementwise-ops"),
+        # Behind fusion, which would split dimensions again.
+        JoinTileLoops(),
         TileReductionSteps(),
         Upstream("eliminate-empty-tensors,canonicalize,cse"),
         StageInSharedMemory(capacity=shape.shared_bytes),
@@ -100,6 +104,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         Upstream(_BUFFERIZE),
         Upstream("drop-equivalent-buffer-results"),
         Upstream("fold-memref-alias-ops,canonicalize,cse,canonicalize"),
+        CastCollapsedRows(),
         # Threads: strided slices of buffers.
         MapToMatrixInstructions(shape.matrix, shape.threads, shape.subgroup),
         SplitRows(shape.threads, shape.subgroup),

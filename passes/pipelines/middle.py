@@ -12,6 +12,9 @@ from magweld.passes.graph.absorb_broadcast import AbsorbBroadcast
 from magweld.passes.graph.absorb_transpose import AbsorbTranspose
 from magweld.passes.graph.absorb_unit_dims import AbsorbUnitDims
 from magweld.passes.graph.absorb_widening import AbsorbWidening
+from magweld.passes.graph.convert_pointwise_convolutions import (
+    ConvertPointwiseConvolutions,
+)
 from magweld.passes.graph.defer_normalization import DeferNormalization
 from magweld.passes.graph.expand_bags import ExpandBags
 from magweld.passes.graph.fold_slices import FoldSlices
@@ -53,6 +56,7 @@ from magweld.passes.tile.select_tiles import SelectTiles
 from magweld.passes.tile.shift_slices import ShiftSlices
 from magweld.passes.tile.split_reductions import SplitReductions
 from magweld.targets.target import Backend, Target, parse_target
+from magweld.targets.target import device as named_device
 
 
 def preparation_steps(
@@ -92,6 +96,17 @@ def preparation_steps(
     )
 
 
+def form_steps(*, shares_tiles: bool) -> tuple[Step, ...]:
+    """Return the steps behind these, which give operators the form that is planned.
+
+    Args:
+        shares_tiles: Whether threads of the device share a tile, as those of GPUs do.
+    """
+    products = (ConvertPointwiseConvolutions(),) if shares_tiles else ()
+    slices = (GeneralizeSlices(),) if shares_tiles else ()
+    return (*products, GeneralizePads(), *slices)
+
+
 def graph_steps(
     device: str,
     library: LibraryUse = "auto",
@@ -126,8 +141,7 @@ def graph_steps(
     fit = (SelectImplementation(library), FitMemory(memory_budget))
     prepare = (
         *preparation_steps(roll_loops=roll_loops, memory_budget=memory_budget),
-        GeneralizePads(device),
-        GeneralizeSlices(device),
+        *form_steps(shares_tiles=named_device(device).threads > 1),
     )
     return {
         Phase.LINALG: (LowerTorchToLinalg(), ExpandBags()),
@@ -311,7 +325,7 @@ class GpuPipeline(_PhasePipeline):
     """Compile a module for a GPU, from a phase to another one.
 
     Libraries of other processors cannot compute on it, and its programs have no loops:
-    `library` is `never`, `roll-loops` and `batch` are false unless they are given.
+    `library` is `never` and `roll-loops` is false unless they are given.
     """
 
     name: ClassVar[str] = "magweld-gpu"
@@ -321,7 +335,6 @@ class GpuPipeline(_PhasePipeline):
         "never"
     )
     roll_loops: Annotated[bool, "whether alike iterations become loops"] = False
-    batch: Annotated[bool, "whether equal independent kernels are one launch"] = False
     target: Annotated[str, "nvvm:sm_80, rocdl:gfx942, ..."] = "nvvm:sm_80"
 
     @property

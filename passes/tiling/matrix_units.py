@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from magweld.passes.tiling.needs import OperatorTile
@@ -67,18 +67,20 @@ def matrix_work(part: OperatorTile, device: Device) -> MatrixWork | None:
 
     They compute whole fragments of a matrix in the last dimensions of the result, whose
     sums lie in registers: map-to-matrix-instructions and keep-tiles-in-registers.
+    Dimensions that are one row in memory, as those of pixels, are one of the matrix.
     """
     node, box = part.model, part.box
     instruction = instruction_for(node, device)
     if instruction is None:
         return None
-    sizes = {loop: math.ceil(interval.size) for loop, interval in enumerate(box)}
+    sizes = [math.ceil(interval.size) for interval in box]
     written = [expr.single_loop if expr else None for expr in node.writes[0].index]
     long = [loop for loop in written if loop is not None and sizes[loop] > 1]
     steps = [loop for loop in node.reduction if node.extents[loop] > 1]
-    if len(long) != 2 or len(steps) != 1 or written[-2:] != long:
+    sides = _sides(node, long, sizes)
+    if len(sides) != 2 or len(steps) != 1 or written[-len(long) :] != long:
         return None
-    rows, columns = (sizes[loop] for loop in long)
+    rows, columns = (math.prod(sizes[loop] for loop in side) for side in sides)
     high, wide, deep = instruction.shape
     if rows % high or columns % wide or node.extents[steps[0]] % deep:
         return None
@@ -94,6 +96,48 @@ def matrix_work(part: OperatorTile, device: Device) -> MatrixWork | None:
     lines = along_columns * rows + along_rows * columns
     loaded = part.points // results * lines * node.reads[0].element_bytes
     return MatrixWork(operations, operations / (instruction.gflops * 1e9), loaded)
+
+
+def has_rows_of_columns(nodes: Iterable[OperatorModel], device: Device) -> bool:
+    """Tell whether columns of a product are the last two dimensions of its result."""
+    return any(
+        instruction_for(node, device) is not None
+        and len(node.parallel) > 2
+        and _are_one_row(node, *node.parallel[-2:])
+        for node in nodes
+    )
+
+
+def _sides(
+    node: OperatorModel, loops: Sequence[int], sizes: Sequence[int]
+) -> list[list[int]]:
+    """Return loops of the result in groups that are one row of every tensor.
+
+    The loops of each are made one: join-tile-loops.
+    """
+    sides: list[list[int]] = []
+    for loop in loops:
+        whole = sizes[loop] == node.extents[loop]
+        if sides and whole and _are_one_row(node, sides[-1][-1], loop):
+            sides[-1].append(loop)
+        else:
+            sides.append([loop])
+    return sides
+
+
+def _are_one_row(node: OperatorModel, outer: int, inner: int) -> bool:
+    """Whether tensors have two loops side by side, all of the inner one, or none."""
+    for access in (*node.reads, *node.writes):
+        loops = [expr.single_loop if expr else None for expr in access.index]
+        moved = [dim for dim, loop in enumerate(loops) if loop in (outer, inner)]
+        if not moved:
+            continue
+        first = moved[0]
+        if len(moved) != 2 or loops[first : first + 2] != [outer, inner]:
+            return False
+        if access.padded or access.shape[first + 1] != node.extents[inner]:
+            return False
+    return True
 
 
 @functools.lru_cache

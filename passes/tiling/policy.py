@@ -13,6 +13,7 @@ import math
 
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.matrix_units import STEP as MATRIX_STEP
+from magweld.passes.tiling.matrix_units import has_rows_of_columns
 from magweld.passes.tiling.needs import Needs
 from magweld.passes.tiling.placement import STAGED_KINDS
 from magweld.passes.tiling.preference import preference
@@ -275,6 +276,11 @@ def _choices(
     if root.tileable:
         sizes = root_sizes(root, ragged=may_be_ragged(trials.device))
         tiles = list(candidate_tiles(sizes))
+        if has_rows_of_columns(trials.group.nodes, trials.device):
+            # Whole rows are one with their neighbours for matrix instructions.
+            *outer, rows, columns, row = sizes
+            kept = [*(few[:1] for few in outer), rows, columns, row[-1:]]
+            tiles = list(dict.fromkeys((*tiles, *candidate_tiles(kept))))
     ways = candidate_blocks(trials.group, trials.levels)
     return sorted(itertools.product(tiles, ways), key=lambda one: -math.prod(one[0]))
 

@@ -152,9 +152,17 @@ def place_of_neighbours(
     """Return the bytes of elements side by side, one row an active thread."""
     assert isinstance(view.memory, Memory), "registers are not addressed"
     assert view.strides[-1] == 1, "neighbours lie side by side"
-    last = [*indices[:-1], indices[-1] + width - 1]
-    _bytes_of(view, last, block)  # inside as well
     first = _bytes_of(view, indices, block)[block.mask]
+    # Rows behind each other without a gap are one: the view may split one in parts.
+    place, row = 0, 1
+    for index, stride, extent in reversed(
+        list(zip(indices, view.strides, view.shape, strict=True))
+    ):
+        if stride != row:
+            break
+        place, row = place + index * stride, row * extent
+    behind = np.broadcast_to(place, block.threads) + width
+    assert (behind[block.mask] <= row).all(), f"neighbours out of {view.shape}"
     size = width * view.dtype.itemsize
     addresses = view.memory.data.ctypes.data + first[:, 0]
     assert (addresses % size == 0).all(), "a wide access must be aligned"

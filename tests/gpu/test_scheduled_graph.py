@@ -7,12 +7,20 @@ import pytest
 from gpu_interpreter import run_host
 
 from magweld.bindings import gpu, ir
+from magweld.compiler import lower_to_tiles
+from magweld.device_compiler import device_options
+from magweld.passes.infrastructure.base import Pass
 from magweld.passes.infrastructure.execution import run_pipeline
 from magweld.passes.infrastructure.phases import Phase
 from magweld.passes.infrastructure.pipeline import Pipeline
 from magweld.passes.ir.utils import operations_of
 from magweld.passes.pipelines.gpu import BlockShape, block_steps
-from magweld.passes.pipelines.middle import graph_steps
+from magweld.passes.pipelines.middle import (
+    CpuPipeline,
+    GpuPipeline,
+    form_steps,
+    graph_steps,
+)
 from magweld.passes.plan.lower_subgraphs import LowerSubgraphs
 from magweld.targets.target import parse_target
 
@@ -96,3 +104,30 @@ def test_scheduled_graph_runs_as_kernels(name: str, context) -> None:
     power = np.exp(relu - relu.max(1, keepdims=True))
     expected = power / power.sum(1, keepdims=True)
     np.testing.assert_allclose(result, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["nvvm:sm_80@v100", "rocdl:gfx942"])
+def test_the_named_pipeline_schedules_as_programs_are(name: str, context) -> None:
+    target = parse_target(name)
+    programs, named = (ir.Module.parse(GRAPH) for _ in range(2))
+    lower_to_tiles(
+        programs,
+        device_options(target),
+        Phase.SCHEDULED,
+        Phase.LINALG,
+        target=target,
+    )
+    steps = GpuPipeline(target=name, compile_to=Phase.SCHEDULED).steps()
+    run_pipeline(Pipeline(steps), named)
+    assert str(programs) == str(named)
+
+
+def test_cpus_take_no_steps_for_tiles_that_threads_share() -> None:
+    shared, own = (
+        {step.name for step in form_steps(shares_tiles=one) if isinstance(step, Pass)}
+        for one in (True, False)
+    )
+    assert own < shared
+    for pipeline, taken in ((GpuPipeline(), shared), (CpuPipeline(), own)):
+        names = {step.name for step in pipeline.steps() if isinstance(step, Pass)}
+        assert names & shared == taken

@@ -43,11 +43,19 @@ def test_rows_are_read_by_whole_subgroups(extents, threads, expected) -> None:
 
 
 @pytest.mark.parametrize(
-    ("extents", "threads", "expected"),
-    [((64, 64), 256, (16, 16)), ((128, 32), 256, (32, 8)), ((1, 8, 8), 4, (1, 2, 2))],
+    ("extents", "operands", "threads", "expected"),
+    [
+        ((64, 64), ((0,), (1,)), 256, (16, 16)),
+        ((128, 32), ((0,), (1,)), 256, (32, 8)),
+        ((1, 8, 8), ((0, 1), (0, 2)), 4, (1, 2, 2)),
+        # Rows of 4 x 4 pixels by 64 channels: as many of both.
+        ((64, 4, 4), ((0,), (1, 2)), 64, (16, 1, 4)),
+    ],
 )
-def test_contractions_are_shared_in_squares(extents, threads, expected) -> None:
-    assert balanced_layout(extents, threads).threads == expected
+def test_contractions_are_shared_in_squares(
+    extents, operands, threads, expected
+) -> None:
+    assert balanced_layout(extents, operands, threads).threads == expected
 
 
 @pytest.mark.parametrize(
@@ -76,7 +84,7 @@ def test_layouts_use_no_more_threads_than_there_are(extents, threads) -> None:
     stream = Stream(tuple(side_by_side), 4)
     for layout in (
         coalesced_layout(extents, threads, 32),
-        balanced_layout(extents, threads),
+        balanced_layout(extents, [range(len(extents))], threads),
         streaming_layout(extents, threads, 32, [stream], WARP),
     ):
         assert layout.total <= threads

@@ -89,6 +89,43 @@ def test_other_tiles_have_none(node: OperatorModel, tile: tuple[int, ...]) -> No
     assert work(node, tile) is None
 
 
+def pixels() -> OperatorModel:
+    """A convolution of single points: (n, f, y, x, c)."""
+    reads = (
+        access(0, (4, 64, 28, 28), loops(0, 4, 2, 3)),
+        access(1, (64, 64), loops(1, 4)),
+    )
+    return OperatorModel(
+        name="pixels",
+        kind=OperatorKind.CONTRACTION,
+        extents=(4, 64, 28, 28, 64),
+        parallel=(0, 1, 2, 3),
+        reads=tuple(replace(read, element_bytes=2) for read in reads),
+        writes=(access(0, (4, 64, 28, 28), loops(0, 1, 2, 3)),),
+        flops=4,
+        factors="bf16",
+    )
+
+
+def test_whole_rows_of_pixels_are_columns_of_a_matrix() -> None:
+    found = work(pixels(), (1, 64, 4, 28))
+    assert found.operations == 2 * 64 * 4 * 28 * 64
+    # Eight warps: four along the rows and two along 14 fragments of pixels.
+    assert found.loaded == (2 * 64 + 4 * 4 * 28) * 64 * 2
+
+
+@pytest.mark.parametrize(
+    "tile",
+    [
+        (1, 64, 28, 4),  # parts of rows
+        (1, 64, 1, 28),  # three fragments and a half
+        (2, 64, 4, 28),  # pixels of two images
+    ],
+)
+def test_other_pixels_are_none(tile: tuple[int, ...]) -> None:
+    assert work(pixels(), tile) is None
+
+
 def test_a_device_without_such_instructions_has_none() -> None:
     assert work(product(), (1, 128, 128), "v100") is None
 

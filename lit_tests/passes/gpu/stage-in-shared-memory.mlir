@@ -227,3 +227,24 @@ func.func @slices_of_slices(%a: tensor<2x16x4xf32>, %b: tensor<2x12x7xf32>, %c: 
   }
   return %r#0, %r#1 : tensor<1x16x7xf32>, tensor<1x16x7xf32>
 }
+
+// -----
+
+// Weights of windows are copied in front of them, as one row where they lie so; the image
+// is read where it is.
+// CHECK-LABEL: func.func @weights(
+// CHECK-SAME:      %[[X:[a-z0-9]+]]: tensor<1x4x6x10xf32>, %[[W:[a-z0-9]+]]: tensor<4x4x3x3xf32>
+// CHECK:           %[[ROW:.+]] = tensor.collapse_shape %[[W]] {{\[}}[0, 1, 2, 3]] : tensor<4x4x3x3xf32> into tensor<144xf32>
+// CHECK:           %[[T:.+]] = bufferization.alloc_tensor() {memory_space = #gpu.address_space<workgroup>} : tensor<144xf32>
+// CHECK:           %[[S:.+]] = linalg.copy {{.*}}ins(%[[ROW]] : {{.+}}) outs(%[[T]] :
+// CHECK:           %[[BACK:.+]] = tensor.expand_shape %[[S]] {{\[}}[0, 1, 2, 3]]
+// CHECK:           linalg.conv_2d_nchw_fchw {{.*}}ins(%[[X]], %[[BACK]] :
+func.func @weights(%x: tensor<1x4x6x10xf32>, %w: tensor<4x4x3x3xf32>, %out: tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32> attributes {tile_graph.kernel} {
+  %r = scf.forall (%n) in (1) shared_outs(%o = %out) -> (tensor<1x4x4x8xf32>) {
+    %y = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : tensor<1x4x6x10xf32>, tensor<4x4x3x3xf32>) outs(%o : tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %y into %o[0, 0, 0, 0] [1, 4, 4, 8] [1, 1, 1, 1] : tensor<1x4x4x8xf32> into tensor<1x4x4x8xf32>
+    }
+  }
+  return %r : tensor<1x4x4x8xf32>
+}
