@@ -220,10 +220,10 @@ def compile_captured(
     if any(bodies_of(node) for node in graph.module.graph.nodes):
         raise LeftToTorchError("training-graph", "a branch on the value of a tensor")
     # Torch's tracing of gradients takes long to import.
-    from magweld.training.compile import plan_training
+    from magweld.training.compile import plan_captured
 
     try:
-        plan = plan_training(graph)
+        plan = plan_captured(graph)
     except UnsupportedError as error:
         raise LeftToTorchError("training-graph", str(error)) from error
     return plan.compile(backend.compile, report)

@@ -180,10 +180,12 @@ def _form(inputs: Sequence[Any]) -> Hashable | None:
         return None
     if not all(item.layout is torch.strided for item in inputs):
         return None
-    forms = tuple((t.shape, t.stride(), t.dtype, t.device) for t in inputs)
+    forms = tuple(
+        (t.shape, t.stride(), t.dtype, t.device, t.requires_grad) for t in inputs
+    )
     objects: dict[int, int] = {}
     same = tuple(objects.setdefault(id(t), number) for number, t in enumerate(inputs))
-    return forms, same, neighbours(inputs, range(len(inputs)))
+    return torch.is_grad_enabled(), forms, same, neighbours(inputs, range(len(inputs)))
 
 
 def _groups(nodes: Sequence[fx.Node], cuts: Cuts) -> Iterator[list[fx.Node]]:

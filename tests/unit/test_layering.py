@@ -95,6 +95,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "magweld.training": (
         *DESCRIPTIONS,
+        "magweld.cut_graph",
         "magweld.frontend.capture",
         "magweld.frontend.operators",
         "magweld.importer",

@@ -56,6 +56,11 @@ DECOMPOSITION: Final = Refusal(
     "torch's decomposition of {detail} gives other values than the operator",
     "the captured graph runs through torch, gradients included",
 )
+SPARSE: Final = Refusal(
+    "training-sparse-gradient",
+    "the gradient of a table is sparse",
+    "leave sparse=True away if the table is small",
+)
 AUTOCAST: Final = Refusal(
     "training-autocast",
     "autocast is on",
