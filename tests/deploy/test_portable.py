@@ -101,7 +101,8 @@ def run_alone(more: str, artifact: PortableArtifact, path: Path, folder: Path) -
     names = ("ids", "y", "mask")
     np.savez(folder / "a.npz", **dict(zip(names, given, strict=True)), **results)
     command = [sys.executable, "-c", ALONE + more, str(path), str(folder / "a.npz")]
-    run = subprocess.run(command, capture_output=True, text=True)
+    # Where the script hangs it is better ended than waited for.
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
 
@@ -163,10 +164,12 @@ def test_without_threads_to_be_had(
         calls.append(work)
         raise RuntimeError("can't start new thread")
 
+    module = "magweld.deploy.portable_artifact"
+
     assert any(
         n == "magweld_parallel" for c in artifact.program.codes for _, n in c.imports
     )
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
+    monkeypatch.setattr(f"{module}.start_new_thread", refuse)
     alone = PortableArtifact(path.read_bytes(), threads=3)
     found = alone.run(flat(2))
     assert calls
@@ -289,6 +292,7 @@ def test_python_says_what_is_wrong_with_a_call(artifact: PortableArtifact) -> No
     wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"y": good["y"].astype(np.float64)}, TypeError, "expected float32"),
         ({"y": torch.zeros(3, 5)}, TypeError, "expected a numpy array"),
+        ({"y": np.ma.masked_array(good["y"])}, TypeError, "a MaskedArray, expected"),
         ({"y": good["y"][:2]}, ValueError, "compiled for"),
         ({"scale": 0.25}, ValueError, "compiled for 0.5"),
         ({"ids": good["ids"] + 11}, IndexError, "index out of range"),

@@ -11,12 +11,15 @@ import json
 import mmap
 import operator
 import os
+import sys
 import threading
+import weakref
+from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from itertools import count, pairwise
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,7 @@ from magweld.aot.errors import ArtifactError
 from magweld.aot.files import write_whole
 from magweld.deploy.portable_file import (
     ALIGNMENT,
+    PAGE,
     Code,
     Copy,
     Form,
@@ -58,6 +62,9 @@ _PARALLEL = ctypes.CFUNCTYPE(
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 # What generated code calls to run a kernel in several threads.
 _CALLBACK = "magweld_parallel"
+# The same for one thread, without Python: mov rax, rsi; xor esi, esi; jmp rax. It
+# calls the function of the second argument with the first one, 0 and the third one.
+_ALONE = Code(0, bytes.fromhex("4889f031f6ffe0").ljust(PAGE, b"\0"), PAGE, ())
 
 
 class PortableArtifact:
@@ -244,7 +251,7 @@ def _built(described: Any, outputs: Sequence[Array]) -> Any:
 
 def _checked(value: object, port: Port) -> Array:
     name = f"input '{port.name}'"
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} is a {type(value).__name__}, expected a numpy array")
     expected = _numpy_dtype(port.dtype)
     if value.dtype != expected:
@@ -265,17 +272,18 @@ class _Loaded:
         self._data[:] = np.frombuffer(content, np.uint8)
         self._workers = _Workers(threads)
         self._parallel = _PARALLEL(self._workers.run)
+        self._alone = _Image(_ALONE, 0) if threads == 1 else None
         level = _level(program)
         self._images = {
             number: self._image(code)
             for number, code in enumerate(program.codes)
             if code.level == level
         }
-        # Only code with parallel kernels calls back into Python.
+        # Only parallel kernels call back into Python, and not for one thread.
         self._calls_back = {
             number
             for number, code in enumerate(program.codes)
-            if any(name == _CALLBACK for _, name in code.imports)
+            if self._alone is None and any(n == _CALLBACK for _, n in code.imports)
         }
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
@@ -328,6 +336,8 @@ class _Loaded:
         return int(_ENTRY(address)(ctypes.addressof(table)))
 
     def _image(self, code: Code) -> _Image:
+        if self._alone is not None:
+            return _Image(code, self._alone.address)
         return _Image(code, ctypes.cast(self._parallel, ctypes.c_void_p).value or 0)
 
 
@@ -346,9 +356,13 @@ class _Workers:
         self._start()
 
     def _start(self) -> None:
-        # Threads are made when they are first needed.
-        self._pool = ThreadPoolExecutor(self._threads, "magweld")
+        # Executors and threads of the standard library wait for locks of Python: the
+        # handler of a signal that raises may leave one locked for ever. Neither this
+        # queue nor starting a thread by the lower module has one.
+        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._started = 0
         self._process = os.getpid()
+        weakref.finalize(self, self._tasks.put, None).atexit = False
 
     def returned(self, run: Callable[[], int]) -> int:
         """Run code that calls back into Python and return what it returns.
@@ -390,13 +404,25 @@ class _Workers:
 
     def _help(self, parts: _Parts) -> bool:
         """Let another thread work; return whether there is one."""
-        try:
-            self._pool.submit(parts.work)
-        except RuntimeError as error:
-            if error.__context__ is not None:
-                raise  # what a handler of a signal raised is behind it
-            return False  # the system gives no thread, or Python is about to end
-        return True
+        if sys.is_finalizing():
+            return False  # other threads stand still
+        if self._started < self._threads:
+            try:
+                start_new_thread(_work, (self._tasks,))
+                self._started += 1
+            except RuntimeError:
+                pass  # the system gives no more
+        if self._started:
+            self._tasks.put(parts.work)
+        return self._started > 0
+
+
+def _work(tasks: SimpleQueue[Callable[[], None] | None]) -> None:
+    """Do tasks until there is None in place of one, which all threads get."""
+    while (task := tasks.get()) is not None:
+        task()
+        del task  # it holds the memory of a call
+    tasks.put(None)
 
 
 class _Parts:
