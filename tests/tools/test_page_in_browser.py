@@ -221,7 +221,7 @@ def test_dark_and_printed(shown: browser.Page) -> None:
     assert shown.evaluate(OPEN) == 0
 
 
-@pytest.mark.parametrize("width", [320, 480, 1200])
+@pytest.mark.parametrize("width", [320, 480, 700, 1200])
 def test_nothing_sticks_out(shown: browser.Page, width: int) -> None:
     shown.resize(width, 900)
     shown.click("[data-all=open]")
