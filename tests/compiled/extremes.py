@@ -107,6 +107,7 @@ UNARY: dict[str, Unary] = {
     "pow-2": lambda x: x**2,
     "pow-3": lambda x: x**3,
     "pow-half": lambda x: x**0.5,
+    "prod-of-pairs": lambda x: torch.stack([x, second(x)], -1).prod(-1),
     "reciprocal": torch.reciprocal,
     "relu": F.relu,
     "relu6": F.relu6,

@@ -202,6 +202,8 @@ RULES: dict[OpOverload, Rule] = {
             aten.minimum.default,
             aten.mul.Scalar,
             aten.mul.Tensor,
+            aten.prod.default,
+            aten.prod.dim_int,
             aten.relu.default,
             aten.sign.default,
             aten.sub.Scalar,

@@ -37,6 +37,14 @@ def _axes(x: Tensor, dim: _Dims) -> list[int]:
     return sorted(axis % x.dim() for axis in dim) if x.dim() else []
 
 
+def _product(
+    x: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Any:
+    if not keepdim or not x.dim():
+        return NotImplemented
+    return aten.prod.dim_int(x, dim, False, dtype=dtype).unsqueeze(dim)
+
+
 def _var_mean(
     x: Tensor,
     dim: _Dims = None,
@@ -84,6 +92,7 @@ _OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.max.default: _highest,
     aten.mean.dim: _without_kept_axes(aten.mean.dim),
     aten.min.default: _lowest,
+    aten.prod.dim_int: _product,
     aten.std.correction: _std,
     aten.sum.dim_IntList: _without_kept_axes(aten.sum.dim_IntList),
     aten.var.correction: _var,
