@@ -45,7 +45,7 @@ def is_elementwise(op: Any) -> bool:
     """
     if not isinstance(op, linalg.GenericOp):
         return False
-    if len(op.results) != 1 or not _has_plain_init(op):
+    if len(op.results) != 1 or not has_plain_init(op):
         return False
     maps = [attr.value for attr in op.indexing_maps]
     dims = range(maps[-1].n_dims)
@@ -59,8 +59,8 @@ def is_elementwise(op: Any) -> bool:
     ) and all(_is_rising(map_) for map_ in maps)
 
 
-def _has_plain_init(op: linalg.GenericOp) -> bool:
-    """Whether what the result starts from can be made in another shape."""
+def has_plain_init(op: linalg.GenericOp) -> bool:
+    """Return whether what the result starts from can be made in another shape."""
     if not is_rematerialised(op.outputs[0]):
         return False
     return not _reads_init(op) or filled_with(op.outputs[0]) is not None

@@ -48,6 +48,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("hoist-slice", "magweld.passes.graph.hoist_slice:HoistSlice"),
     ("hoist-stride", "magweld.passes.graph.hoist_stride:HoistStride"),
     ("fuse-epilogues", "magweld.passes.cpu.fuse_epilogues:FuseEpilogues"),
+    (
+        "interchange-short-reductions",
+        "magweld.passes.graph.interchange_short_reductions:InterchangeShortReductions",
+    ),
     ("linearize-conv-rows", "magweld.passes.cpu.linearize_conv_rows:LinearizeConvRows"),
     ("expand-bags", "magweld.passes.graph.expand_bags:ExpandBags"),
     ("batch-kernels", "magweld.passes.plan.batch_kernels:BatchKernels"),
@@ -56,6 +60,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
     (
         "lower-torch-to-linalg",
         "magweld.passes.graph.lower_torch_to_linalg:LowerTorchToLinalg",
+    ),
+    (
+        "pack-strided-operands",
+        "magweld.passes.graph.pack_strided_operands:PackStridedOperands",
     ),
     ("propagate-tiles", "magweld.passes.tile.propagate_tiles:PropagateTiles"),
     ("name-contractions", "magweld.passes.cpu.name_contractions:NameContractions"),

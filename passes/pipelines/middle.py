@@ -25,9 +25,13 @@ from magweld.passes.graph.hoist_collapse import HoistCollapse
 from magweld.passes.graph.hoist_expand import HoistExpand
 from magweld.passes.graph.hoist_slice import HoistSlice
 from magweld.passes.graph.hoist_stride import HoistStride
+from magweld.passes.graph.interchange_short_reductions import (
+    InterchangeShortReductions,
+)
 from magweld.passes.graph.join_runtime_loops import JoinRuntimeLoops
 from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
 from magweld.passes.graph.outline_control import OutlineControl
+from magweld.passes.graph.pack_strided_operands import PackStridedOperands
 from magweld.passes.graph.roll_loops import RollLoops
 from magweld.passes.graph.select_winograd import SelectWinograd
 from magweld.passes.graph.simplify_generic import SimplifyGeneric
@@ -102,9 +106,10 @@ def form_steps(*, shares_tiles: bool) -> tuple[Step, ...]:
     Args:
         shares_tiles: Whether threads of the device share a tile, as those of GPUs do.
     """
-    products = (ConvertPointwiseConvolutions(),) if shares_tiles else ()
-    slices = (GeneralizeSlices(),) if shares_tiles else ()
-    return (*products, GeneralizePads(), *slices)
+    if shares_tiles:
+        return ConvertPointwiseConvolutions(), GeneralizePads(), GeneralizeSlices()
+    # Vectors run along the innermost loop of a result.
+    return InterchangeShortReductions(), PackStridedOperands(), GeneralizePads()
 
 
 def graph_steps(

@@ -2,7 +2,8 @@
 
 What an element-wise operator makes stays in registers where every reader can make each
 element when it needs it: if the readers are one nest in which it is the same element
-everywhere, or if one or two additions or products make it again in each.
+everywhere, or if one or two additions or products make it again in each. What is read
+across memory and wanted again and again is stored side by side instead.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING
 
 from magweld.passes.tiling.regions import (
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 # Operations on an element that are repeated rather than stored and loaded.
 MOST_REPEATED = 2
+# Iterations that read one element of what was read across memory, from which on it is
+# stored side by side.
+PACKED_READS = 8
 # What may compute what it reads.
 FUSING_KINDS = frozenset({OperatorKind.ELEMENTWISE, OperatorKind.REDUCTION})
 
@@ -257,8 +262,18 @@ class _Search:
         together = self._before is not None and self._before.is_fused(node)
         if len(found) > 1 and not together and node not in self._repeated:
             return None
+        if _packs(model) and any(
+            self._reads(root, loops) >= PACKED_READS for root, loops in found.items()
+        ):
+            return None
         known = all(self._has_bounds(node, r, loops) for r, loops in found.items())
         return found if known else None
+
+    def _reads(self, root: int, loops: Loops) -> int:
+        """Return how many iterations of a nest compute one element of a node in it."""
+        telling = {loop for expr in loops for loop, _ in expr.terms}
+        extents = self._group.nodes[root].extents
+        return prod(n for loop, n in enumerate(extents) if loop not in telling)
 
     def _is_inside(self, node: int, root: int) -> bool:
         """Whether a node is computed within the nest of another."""
@@ -320,6 +335,21 @@ def _is_identity(model: OperatorModel) -> bool:
         return False
     loops = tuple(expr and expr.single_loop for expr in model.writes[0].index)
     return loops == tuple(range(len(model.extents)))
+
+
+def _packs(model: OperatorModel) -> bool:
+    """Whether an operator reads across memory what it writes side by side."""
+    if len(model.reads) != 1:
+        return False
+    (read,), written = model.reads, model.writes[0]
+    moving = [expr for expr in _known(written) if expr.terms]
+    last = [dim for dim, extent in enumerate(read.shape) if extent > 1][-1:]
+    side_by_side = read.index[last[0]] if last else None
+    if not moving or side_by_side is None:
+        return False
+    inner = moving[-1].single_loop
+    reading = {expr.single_loop for expr in _known(read)}
+    return inner in reading and side_by_side.single_loop != inner
 
 
 def _is_cheap(nests: LoopNests, root: int, model: OperatorModel) -> bool:
