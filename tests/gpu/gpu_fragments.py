@@ -79,6 +79,12 @@ def _from_elements(op: Any, block: Block) -> None:
     block.values[op.results[0]] = np.stack(elements, 1)
 
 
+def _broadcast(op: Any, block: Block) -> None:
+    (width,) = op.results[0].type.shape
+    value = _of_threads(block.values[op.operands[0]], block)
+    block.values[op.results[0]] = np.repeat(value[:, None], width, 1)
+
+
 def _extract(op: Any, block: Block) -> None:
     (number,) = list(op.static_position)
     block.values[op.results[0]] = block.values[op.operands[0]][:, number]
@@ -102,6 +108,7 @@ HANDLERS: dict[str, Callable[[Any, Block], None]] = {
     "llvm.bitcast": _bits,
     "nvgpu.ldmatrix": _load_matrices,
     "llvm.extractvalue": _extract_value,
+    "vector.broadcast": _broadcast,
     "vector.extract": _extract,
     "vector.from_elements": _from_elements,
     "vector.load": _load,

@@ -283,6 +283,13 @@ def _convert_float(op: Any, block: Block) -> None:
     block.values[op.results[0]] = value.astype(dtype_of(target))
 
 
+def _convert_unsigned(op: Any, block: Block) -> None:
+    value = unsigned(block.values[op.operands[0]]).astype(np.float32)
+    is_bf16 = isinstance(op.results[0].type, ir.BF16Type)
+    kind = dtype_of(op.results[0].type)
+    block.values[op.results[0]] = bf16_bits(value) if is_bf16 else value.astype(kind)
+
+
 def _bitcast(op: Any, block: Block) -> None:
     value = np.asarray(block.values[op.operands[0]])
     block.values[op.results[0]] = value.view(dtype_of(op.results[0].type))
@@ -297,9 +304,11 @@ _HANDLERS: dict[str, Callable[[Any, Block], None]] = {
     "arith.constant": _constant_op,
     "arith.extf": _convert_float,
     "arith.extui": _extend_unsigned,
+    "arith.fptosi": _convert_float,
     "arith.index_cast": _cast,
     "arith.sitofp": _cast,
     "arith.truncf": _convert_float,
+    "arith.uitofp": _convert_unsigned,
     "arith.trunci": _cast,
     "gpu.barrier": _barrier,
     "gpu.block_id": _identity(lambda block: np.int64(block.number)),

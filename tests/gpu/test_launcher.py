@@ -84,6 +84,16 @@ def padded(x: Tensor) -> Tensor:
     return F.pad(x.relu().sum(0), (2, 1, 0, 3), value=0.5) + 1
 
 
+def enlarged(x: Tensor) -> Tensor:
+    """Neighbours that are one pixel are stored together."""
+    return F.interpolate(x, scale_factor=2)
+
+
+def counted_truths(x: Tensor) -> Tensor:
+    """Numbers become whole ones, and truth values numbers."""
+    return (x * 10).int().clamp(-3, 5) + (x > 0).float()
+
+
 def updated(x: Tensor) -> Tensor:
     return x.mul_(2) + 1
 
@@ -109,6 +119,8 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "counted": (counted, [(4, 7)]),
     "looked-up": (looked_up, [(4, 12), (3, 5)]),
     "padded": (padded, [(3, 4, 7)]),
+    "enlarged": (enlarged, [(1, 2, 3, 4)]),
+    "counted-truths": (counted_truths, [(5, 7)]),
     "updated": (updated, [(4, 7)]),
     "branches": (branches, [(3, 16), (3, 8), (8,)]),
     "odd-parts": (odd_parts, [(3, 10)]),
