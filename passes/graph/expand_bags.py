@@ -23,7 +23,9 @@ class ExpandBags(Pass):
     takes other bounds, whose differences a mean divides by, and with `weights` a factor
     for each index. It returns a row for each bag: their sum, their mean, or in each
     column the first of the greatest. Indices that are `padding` are not in a bag. Who
-    calls it has checked the indices and the bounds.
+    calls it has checked the indices and the bounds. Halves are added in f32; with
+    `ties_away` a sum of bf16 that lies between two of them is rounded away from zero,
+    and not to the even one.
 
         %r = call @bags(%t, %i, %b) : (tensor<9x64xf32>, tensor<20xi64>,
                                        tensor<5xi64>) -> tensor<4x64xf32>
@@ -67,6 +69,7 @@ class _Bags:
         sizes, weights: The same; None where the call has none.
         mode: "sum", "mean" or "max".
         padding: The index that is skipped, negative for none.
+        away: Whether ties are rounded away from zero.
     """
 
     table: Any
@@ -76,6 +79,7 @@ class _Bags:
     weights: Any
     mode: str
     padding: int
+    away: bool
 
     @classmethod
     def of(cls, call: Any, described: ir.DictAttr) -> Self:
@@ -86,7 +90,8 @@ class _Bags:
         )
         mode = ir.StringAttr(described["mode"]).value
         padding = ir.IntegerAttr(described["padding"]).value
-        return cls(table, indices, bounds, sizes, weights, mode, padding)
+        away = "ties_away" in described
+        return cls(table, indices, bounds, sizes, weights, mode, padding, away)
 
 
 def _replace(call: Any, bags: _Bags) -> None:
@@ -153,7 +158,8 @@ def _bag(bags: _Bags, element: Any, bounds: Sequence[Any]) -> Any:
                 term = arith.select(kept, term, zero)
             total = arith.addf(carried[0], term)
             scf.YieldOp([total, *_counted(kept, *carried[1:])])
-    total = _narrowed(loop.results[0], element)
+    narrow = _narrowed_away if bags.away else _narrowed
+    total = narrow(loop.results[0], element)
     if bags.mode != "mean":
         return total
     first, behind = map(_index, bounds[-2:])
@@ -162,7 +168,8 @@ def _bag(bags: _Bags, element: Any, bounds: Sequence[Any]) -> Any:
         size = arith.subi(size, loop.results[1])
     least = arith.constant(ir.IndexType.get(), 1)
     size = arith.index_cast(ir.IntegerType.get_signless(64), arith.maxsi(size, least))
-    divisor = _widened(arith.sitofp(element, size), wide)
+    # Halves have no conversion of whole numbers; torch rounds these twice as well.
+    divisor = _widened(_narrowed(arith.sitofp(wide, size), element), wide)
     return _narrowed(arith.divf(_widened(total, wide), divisor), element)
 
 
@@ -199,3 +206,15 @@ def _widened(value: Any, wide: Any) -> Any:
 
 def _narrowed(value: Any, element: Any) -> Any:
     return value if value.type == element else arith.truncf(element, value)
+
+
+def _narrowed_away(value: Any, element: Any) -> Any:
+    """Round f32 to bf16, ties away from zero (IEEE 754-2019, section 4.3.1).
+
+    Half a unit of bf16 is added to the bits of the magnitude, and the rest cut off.
+    Bits of what is no number, whose lower half is zero in a sum of bf16, stay such.
+    """
+    bits, half = (ir.IntegerType.get_signless(width) for width in (32, 16))
+    added = arith.addi(arith.bitcast(bits, value), arith.constant(bits, 1 << 15))
+    kept = arith.shrui(added, arith.constant(bits, 16))
+    return arith.bitcast(element, arith.trunci(half, kept))

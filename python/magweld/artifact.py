@@ -166,14 +166,21 @@ class IndexCheck:
     """What a step does that copies indices and raises if one is out of range.
 
     Attributes:
-        table: Which of the step's reads has as many rows as indices may find.
+        table: Which of the step's reads has as many rows as indices may find, None
+            if `rows` tells how many.
         indices: Which of them has the indices.
         lowest: The least index that is in range, None for minus the rows.
+        rows: How many rows there are, 0 for those of the table.
     """
 
-    table: int
+    table: int | None
     indices: int
     lowest: int | None
+    rows: int = 0
+
+    def rows_of(self, shapes: Sequence[Sequence[int]]) -> int:
+        """Return how many rows indices may find, from the shapes of what is read."""
+        return self.rows if self.table is None else shapes[self.table][0]
 
 
 @dataclass(frozen=True)

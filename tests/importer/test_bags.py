@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from magweld.importer import import_graph
+from magweld.importer import import_graph, ragged_bags
 
 MODES = ["sum", "mean", "max"]
 
@@ -62,19 +62,10 @@ def test_an_index_out_of_range_raises_what_torch_raises(
 
 
 OFFSETS = torch.tensor([0, 5, 5])
-HALF = table(torch.float16)
 LEFT: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
     "bag-maximum": (
         lambda t, i: F.embedding_bag(i, t, mode="max"),
         (table(torch.float32), torch.zeros(2, 33, dtype=torch.int64)),
-    ),
-    "bag-rounding": (
-        lambda t, i: F.embedding_bag(i, t, mode="sum"),
-        (table(torch.bfloat16), indices(5)),
-    ),
-    "bag-rounding: torch rounds sums of torch.float16": (
-        lambda t, i, o: F.embedding_bag(i, t, o),
-        (HALF, indices(5).view(-1), OFFSETS),
     ),
     "bag-empty": (
         lambda t, i: F.embedding_bag(i, t, mode="sum"),
@@ -97,6 +88,22 @@ def test_other_bags_run_through_torch_and_say_why(reason: str, record: Any) -> N
     found = imported(record, function, *inputs)
     (told,) = found.reasons
     assert f": {reason}" in told
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("mode", MODES)
+def test_halves_are_generated_where_it_is_known_how_torch_rounds(
+    mode: str, dtype: torch.dtype, record: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def function(t: torch.Tensor, i: torch.Tensor, o: torch.Tensor) -> torch.Tensor:
+        return F.embedding_bag(i, t, o, mode=mode)
+
+    inputs = (table(dtype), indices(5).view(-1), OFFSETS)
+    assert not imported(record, function, *inputs).reasons
+    monkeypatch.setattr(ragged_bags, "_halves_rounded", lambda *_: None)
+    reasons = imported(record, function, *inputs).reasons
+    assert len(reasons) == (mode != "max")
+    assert all(f"bag-rounding: torch rounds sums of {dtype}" in r for r in reasons)
 
 
 # Mode, padding index, whether there is an offset behind the last bag; how many checks.

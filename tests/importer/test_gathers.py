@@ -36,12 +36,40 @@ LOOK_UPS: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
     "half": (lambda t, i: F.embedding(i, t), (TABLE.half(), IDS)),
     "slices-of-rows": (lambda t, i: t[i][..., 1:4] + t[:2, None, 1:4], (TABLE, IDS)),
 }
+SQUARES = torch.arange(120.0).view(4, 5, 6)
+FIRST, SECOND = torch.tensor([0, 4, -5, 2]), torch.tensor([5, -1, 0, 2])
+# Several dimensions, or another one than the first; how many checks.
+INNER: dict[str, tuple[Any, tuple[torch.Tensor, ...], int]] = {
+    "pairs": (lambda t, i, j: t[:, i, j] * 2, (SQUARES, FIRST, SECOND), 2),
+    "pairs-of-the-first": (lambda t, i, j: t[i, j], (SQUARES[0], FIRST, SECOND), 2),
+    "pairs-before-rows": (
+        lambda t, i, j: t[i, j] + 1,
+        (SQUARES, FIRST[:2] % 4, FIRST[2:]),
+        2,
+    ),
+    "triples": (
+        lambda t, i, j, k: t[k, i, j],
+        (SQUARES, FIRST, SECOND, FIRST % 4),
+        3,
+    ),
+    "pairs-of-shapes": (
+        lambda t, i, j: t[:, i[:, None], j.int()],
+        (SQUARES, FIRST, SECOND),
+        2,
+    ),
+    "columns": (lambda t, i: t[:, :, i].exp(), (SQUARES.neg(), SECOND), 1),
+    "middle": (lambda t, i: t[:, i], (SQUARES, FIRST), 1),
+    "middle-of-a-transpose": (lambda t, i: t.mT[:, i], (SQUARES, FIRST), 1),
+    "constants": (lambda t: t[:, torch.tensor([0, 3])], (TABLE,), 1),
+    "index-select": (lambda t, i: t.index_select(1, i), (TABLE, IDS[0] % 6), 1),
+    "halves": (lambda t, i, j: t[:, i, j], (SQUARES.half(), FIRST, SECOND), 2),
+    "one-part": (lambda t, i, j: t[:, i, j], (SQUARES[:1], FIRST, SECOND), 2),
+}
 # Operators that stay whole.
 OTHERS: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
-    "mask": (lambda t: t[:, torch.tensor([0, 3])], (TABLE,)),
     "no-indices": (lambda t, i: t[i], (TABLE, IDS[:0])),
-    "other-dimension": (lambda t, i: t.index_select(1, i), (TABLE, IDS[0] % 6)),
-    "two-indices": (lambda t, i: t[i, i % 6], (TABLE, IDS)),
+    "no-pairs": (lambda t, i: t[:, i, i], (SQUARES, FIRST[:0])),
+    "no-neighbours": (lambda t, i: t[i, :, i], (SQUARES, FIRST.clamp(-4, 3))),
     "vector": (lambda t, i: t[i], (TABLE[:, 0].clone(), IDS)),
     "byte": (lambda t, i: F.embedding(i, t), (TABLE.to(torch.int8), IDS)),
 }
@@ -53,6 +81,15 @@ def test_rows_are_those_of_eager(name: str, check: Any) -> None:
     reference = check(function, *inputs, look_ups=True)
     (external,) = reference.imported.externals
     assert external.startswith("checked_")
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_elements_are_those_of_eager(name: str, check: Any) -> None:
+    function, inputs, checks = INNER[name]
+    reference = check(function, *inputs, look_ups=True)
+    found = reference.imported
+    assert all(external.startswith("checked_places") for external in found.externals)
+    assert len(found.externals) == len(found.index_checks) == checks
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -86,6 +123,32 @@ def test_an_index_out_of_range_raises_what_torch_raises(
     with pytest.raises(IndexError) as mine:
         imported.run_external(node, [TABLE, bad])
     assert str(mine.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "indices"),
+    [
+        (lambda t, i: t[:, i, i], [4, 5]),
+        (lambda t, i: t[:, i, i], [-5, -6]),
+        (lambda t, i: t[:, i, i - 5], [6, 0]),
+        (lambda t, i: t[:, :, i], [0, 6]),
+        (lambda t, i: t.index_select(1, i), [5, 0]),
+        (lambda t, i: t.index_select(2, i), [-1, 0]),
+    ],
+)
+def test_an_inner_index_out_of_range_raises_what_torch_raises(
+    function: Any, indices: list[int], record: Any
+) -> None:
+    good, bad = torch.tensor([0, 1]), torch.tensor(indices)
+    imported = import_graph(
+        record(function, SQUARES, good), [SQUARES, good], look_ups=True
+    )
+    with pytest.raises((IndexError, RuntimeError)) as theirs:
+        function(SQUARES, bad)
+    with pytest.raises(theirs.type) as mine:
+        imported.aten(SQUARES, bad)
+    assert str(mine.value) == str(theirs.value)
+    assert torch.equal(imported.aten(SQUARES, good), function(SQUARES, good))
 
 
 ON_DEVICE: dict[str, Any] = {
@@ -122,7 +185,7 @@ def test_checks_on_gpus_look_up_one_element_of_a_row(
         check(TABLE.view(shape), torch.tensor([3, 10]))
 
 
-@pytest.mark.parametrize("name", [*ON_DEVICE, "embedding_bag"])
+@pytest.mark.parametrize("name", [*ON_DEVICE, "embedding_bag", "places"])
 def test_checks_have_kernels_for_gpus(name: str) -> None:
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     assert has(f"magweld::checked_{name}", "CPU")

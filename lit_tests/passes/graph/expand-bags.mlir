@@ -87,6 +87,39 @@ func.func @maxima(%table: tensor<9x8xf32>, %ids: tensor<20xi64>, %bounds: tensor
   return %0 : tensor<4x8xf32>
 }
 
+// Halves are added in f32. Sums of bf16 with `ties_away` have half a unit added to their
+// bits, and the rest cut off; a mean of f16 is that of the rounded sum.
+
+// CHECK-LABEL: func.func @halves
+// CHECK: %[[SUM:.*]] = scf.for {{.*}} -> (f32)
+// CHECK: arith.extf %{{.*}} : bf16 to f32
+// CHECK: %[[BITS:.*]] = arith.bitcast %[[SUM]] : f32 to i32
+// CHECK: %[[MORE:.*]] = arith.addi %[[BITS]], %c32768_i32
+// CHECK: %[[KEPT:.*]] = arith.shrui %[[MORE]], %c16_i32
+// CHECK: %[[LOW:.*]] = arith.trunci %[[KEPT]] : i32 to i16
+// CHECK: %[[HALF:.*]] = arith.bitcast %[[LOW]] : i16 to bf16
+// CHECK: linalg.yield %[[HALF]]
+// CHECK: %[[TOTAL:.*]] = scf.for {{.*}} -> (f32)
+// CHECK-NOT: arith.bitcast
+// CHECK: %[[ROUNDED:.*]] = arith.truncf %[[TOTAL]] : f32 to f16
+// CHECK: arith.sitofp %{{.*}} : i64 to f32
+// CHECK: arith.divf %{{.*}}, %{{.*}} : f32
+// CHECK: arith.truncf %{{.*}} : f32 to f16
+func.func private @bags_4(tensor<9x8xbf16>, tensor<20xi64>, tensor<5xi64>)
+    -> tensor<4x8xbf16>
+    attributes {magweld.bags = {mode = "sum", padding = -1 : i64, ties_away}}
+func.func private @bags_5(tensor<9x8xf16>, tensor<20xi64>, tensor<5xi64>)
+    -> tensor<4x8xf16> attributes {magweld.bags = {mode = "mean", padding = -1 : i64}}
+func.func @halves(%table: tensor<9x8xbf16>, %other: tensor<9x8xf16>,
+    %ids: tensor<20xi64>, %bounds: tensor<5xi64>)
+    -> (tensor<4x8xbf16>, tensor<4x8xf16>) {
+  %0 = call @bags_4(%table, %ids, %bounds)
+      : (tensor<9x8xbf16>, tensor<20xi64>, tensor<5xi64>) -> tensor<4x8xbf16>
+  %1 = call @bags_5(%other, %ids, %bounds)
+      : (tensor<9x8xf16>, tensor<20xi64>, tensor<5xi64>) -> tensor<4x8xf16>
+  return %0, %1 : tensor<4x8xbf16>, tensor<4x8xf16>
+}
+
 // Calls of other functions stay.
 
 // CHECK: func.func private @other

@@ -15,7 +15,7 @@ from magweld.aot.template import PLAIN
 from magweld.artifact import BoundsCheck, IndexCheck, RowOrder
 from magweld.importer.external_code import absorbed_operator
 from magweld.importer.externals import External, tensors_read, with_strides
-from magweld.importer.gathers import CHECKED_BOUNDS, LEAST_INDEX
+from magweld.importer.gathers import CHECKED_BOUNDS, index_check_of
 from magweld.importer.row_gradients import PLACES_BY_ROW
 
 # Kind of object -> how it is named in torch's namespace.
@@ -60,15 +60,9 @@ class OperatorCall:
     @property
     def index_check(self) -> IndexCheck | None:
         """What it compares, if all that it does is a check of indices."""
-        operator, operands = self.call["operator"], self.call["args"][:2]
-        if operator not in LEAST_INDEX or self.strides is not None:
+        if self.strides is not None:
             return None
-        places = _places(operands)
-        least = LEAST_INDEX[operator]
-        if len(places) != 2:
-            return None
-        table, indices = places
-        return IndexCheck(table, indices, least)
+        return index_check_of(self.call["operator"], self.call["args"], _place)
 
     @property
     def bounds_check(self) -> BoundsCheck | None:
@@ -203,4 +197,9 @@ def _operator(name: str) -> OpOverload:
 
 def _places(operands: Sequence[Any]) -> list[int]:
     """Return which of a call's tensors are among some of its arguments."""
-    return [x["tensor"] for x in operands if isinstance(x, dict) and "tensor" in x]
+    return [place for place in map(_place, operands) if place is not None]
+
+
+def _place(argument: Any) -> int | None:
+    """Return which of a call's tensors an argument is, None for others."""
+    return argument.get("tensor") if isinstance(argument, dict) else None

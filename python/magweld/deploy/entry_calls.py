@@ -207,7 +207,7 @@ class EntryCalls:
         check, failure = self._check_of(step)
         signatures = scope.layout.signatures
         indices = step.reads[check.indices]
-        rows = signatures[step.reads[check.table]].shape[0]
+        rows = check.rows_of([signatures[one].shape for one in step.reads])
         count = prod(signatures[indices].shape)
         return CheckCall(
             source=scope.entry(indices),

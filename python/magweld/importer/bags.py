@@ -16,21 +16,18 @@ import torch
 from torch import Tensor, fx
 
 from magweld.artifact import StandIns
-from magweld.importer.decompositions import DECOMPOSITIONS
 from magweld.importer.dtypes import HALVES
 from magweld.importer.gathers import CHECKED_EMBEDDING_BAG
+from magweld.importer.inlining import inlined
 from magweld.importer.nodes import (
     REASON,
     argument,
     operand,
-    output_of,
     positions_read,
     values_of,
 )
 from magweld.importer.ragged_bags import expand_ragged_bags
 from magweld.importer.row_gradients import size_of_bags
-from magweld.importer.simplify import simplify
-from magweld.importer.tracer import Recorder, trace_aten
 
 aten = torch.ops.aten
 
@@ -92,7 +89,7 @@ def expand_bags(graph: fx.Graph, stand_ins: StandIns) -> None:
 def _bags_of(node: fx.Node) -> _Bags | str | None:
     """Return the bags of a call, or why torch makes them, an id in front.
 
-    None for bags whose sizes a tensor tells.
+    None for those that are made like bags whose sizes a tensor tells.
     """
     table, indices, offsets = (operand(node, number) for number in range(3))
     weights, padding = (
@@ -111,7 +108,7 @@ def _bags_of(node: fx.Node) -> _Bags | str | None:
     if mode == _MAX and size > _MOST_COMPARED:
         return f"bag-maximum: the maximum of {size} rows, {_MOST_COMPARED} at most"
     if rows.dtype is torch.bfloat16 and mode != _MAX and padding < 0:
-        return "bag-rounding: torch rounds sums of bf16 as nothing else does"
+        return None  # no operator of a graph rounds as torch rounds these sums
     return _Bags(table, indices, offsets, weights, size, mode, padding)
 
 
@@ -123,34 +120,13 @@ def _expand(node: fx.Node, bags: _Bags) -> None:
             (bags.table, bags.indices, bags.size, bags.mode, bags.padding),
         )
     checked.meta = {**node.meta, "val": values_of(bags.indices)}
-    result = _inlined(node, _rows_of(bags), [checked, *bags.operands])
+    result = inlined(node, _rows_of(bags), [checked, *bags.operands])
     for part in list(node.users):
         part.replace_all_uses_with(result)
         graph.erase_node(part)
     graph.erase_node(node)
     if not bags.offsets.users:
         graph.erase_node(bags.offsets)
-
-
-def _inlined(
-    node: fx.Node, run: Callable[..., Tensor], operands: list[fx.Node]
-) -> fx.Node:
-    """Insert what a function does with some operands before a node."""
-    values = [values_of(source) for source in operands]
-    mode = values[0].fake_mode
-    traced = trace_aten(run, values, Recorder(mode, DECOMPOSITIONS, lambda: None))
-    simplify(traced.graph)
-    inner = [n for n in traced.graph.nodes if n.op == "placeholder"]
-    copies: dict[fx.Node, fx.Node] = dict(zip(inner, operands, strict=True))
-    origin = {key: value for key, value in node.meta.items() if key != "val"}
-    for one in traced.graph.nodes:
-        if one.op != "call_function":
-            continue
-        with node.graph.inserting_before(node):
-            copy = node.graph.node_copy(one, copies.__getitem__)
-        copy.meta = {**origin, "val": values_of(one)}
-        copies[one] = copy
-    return copies[operand(output_of(traced.graph))]
 
 
 def _rows_of(bags: _Bags) -> Callable[..., Tensor]:

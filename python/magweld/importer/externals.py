@@ -20,7 +20,7 @@ from magweld.artifact import (
 )
 from magweld.importer.dtypes import GENERATED, carried
 from magweld.importer.external_code import ExternalCode, absorbed_operator
-from magweld.importer.gathers import CHECKED_BOUNDS, LEAST_INDEX
+from magweld.importer.gathers import CHECKED_BOUNDS, LEAST_INDEX, index_check_of
 from magweld.importer.inner_extents import inner_regions
 from magweld.importer.nodes import (
     RUNS_FOR_ITSELF,
@@ -91,19 +91,13 @@ class External:
     @property
     def index_check(self) -> IndexCheck | None:
         """What it compares, if all that it does is a check of indices."""
-        alone = self.strides is None and not self.beside
-        if str(self.node.target) not in LEAST_INDEX or not alone:
+        if self.strides is not None or self.beside:
             return None
-        places = [
-            self.operands.index(source)
-            for source in self.node.args[:2]
-            if source in self.operands
-        ]
-        least = LEAST_INDEX[str(self.node.target)]
-        if len(places) != 2:
-            return None
-        table, indices = places
-        return IndexCheck(table, indices, least)
+
+        def place_of(value: Any) -> int | None:
+            return self.operands.index(value) if value in self.operands else None
+
+        return index_check_of(str(self.node.target), self.node.args, place_of)
 
     @property
     def bounds_check(self) -> BoundsCheck | None:

@@ -9,7 +9,7 @@ the host does not wait.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from torch import Tensor, fx
 from torch._ops import OpOverload
 from torch.library import Library
 
+from magweld.artifact import IndexCheck
 from magweld.importer.dtypes import is_arranged
 from magweld.importer.nodes import values_of
 
@@ -34,6 +35,9 @@ _INDICES = frozenset({torch.int32, torch.int64})
 _BY_BOUNDS = frozenset({torch.float32, torch.float16, torch.bfloat16})
 _MAX = 2
 _SAME_INDICES = frozenset({aten._to_copy.default, aten.view.default})
+
+IN_RANGE = "magweld_in_range"
+"""Entry of the meta of a look-up whose places follow from indices that were checked."""
 
 
 def _rows(table: Tensor, indices: Tensor) -> Tensor:
@@ -81,6 +85,41 @@ def _embedding_bag(
         return torch.embedding_bag(table, indices, offsets, *options)[0]
 
     return _checked(table, indices, 0, look_up)
+
+
+def _places(
+    indices: Tensor,
+    rows: int,
+    shape: Sequence[int],
+    every: Sequence[Tensor | None],
+    select: bool,
+) -> Tensor:
+    private = indices.clone()
+    least, most = torch.aminmax(private)
+    if (0 if select else -rows) <= int(least) and int(most) < rows:
+        return private
+    # What torch raises follows from the extents: elements need not be there.
+    table = torch.zeros((), device=indices.device).expand(shape)
+    if select:
+        aten.index_select(table, len(every) - 1, indices)
+    else:
+        aten.index(table, every)
+    raise IndexError("index out of range in self")
+
+
+def _places_on_device(
+    indices: Tensor,
+    rows: int,
+    shape: Sequence[int],
+    every: Sequence[Tensor | None],
+    select: bool,
+) -> Tensor:
+    table = torch.zeros((), device=indices.device).expand(rows)
+    if select:
+        aten.index_select(table, 0, indices)
+    else:
+        aten.index(table, [indices])
+    return indices
 
 
 def _bag_indices(
@@ -213,6 +252,27 @@ CHECKED_EMBEDDING_BAG = _register(
     _embedding_bag, aten.embedding, ", int bag, int mode, int padding"
 )
 """Returns indices into bags of one size, or raises what `embedding_bag` would."""
+
+
+def _register_places() -> OpOverload:
+    LIBRARY.define(  # type: ignore[no-untyped-call]
+        "checked_places(Tensor indices, int rows, int[] shape, Tensor?[] every, "
+        "bool select) -> Tensor"
+    )
+    LIBRARY.impl("checked_places", _places, "CPU")  # type: ignore[no-untyped-call]
+    on_device = _places_on_device
+    LIBRARY.impl("checked_places", on_device, "CUDA")  # type: ignore[no-untyped-call]
+    operator: OpOverload = torch.ops.magweld.checked_places.default
+    return operator
+
+
+CHECKED_PLACES = _register_places()
+"""Returns indices into one dimension of a tensor, or raises what its look-up would.
+
+Takes the indices, the extent of the dimension, that of all dimensions, the tensors that
+index these, None for dimensions that none does, and whether it is `index_select` that
+looks up, whose indices are not negative.
+"""
 _BAG = ", Tensor offsets, int mode, bool last, int padding"
 CHECKED_INDICES = _register(_bag_indices, None, _BAG)
 """Returns indices into bags that offsets tell, or raises what torch would."""
@@ -225,15 +285,37 @@ With `sizes` it is the bounds that a mean takes the sizes of bags from.
 _LEAST: Mapping[OpOverload, int | None] = {
     CHECKED_EMBEDDING_BAG: 0,
     CHECKED_INDICES: 0,
+    CHECKED_PLACES: None,  # 0 for some: `index_check_of`
     _LOOK_UPS[aten.embedding.default].check: 0,
     _LOOK_UPS[aten.index.Tensor].check: None,
     _LOOK_UPS[aten.index_select.default].check: 0,
 }
 LEAST_INDEX: Mapping[str, int | None] = {str(op): least for op, least in _LEAST.items()}
-"""Name of a check to the least index in range, None for minus the rows.
+"""Name of a check to the least index in range, None for minus the rows."""
 
-Its first operand is the table, its second the indices.
-"""
+
+def index_check_of(
+    operator: str, arguments: Sequence[Any], place_of: Callable[[Any], int | None]
+) -> IndexCheck | None:
+    """Return what an operator compares, if all that it does is a check of indices.
+
+    Args:
+        operator: Its name.
+        arguments: Its arguments.
+        place_of: Tells which of the tensors that it is given an argument is, None for
+            others.
+    """
+    if operator not in LEAST_INDEX:
+        return None
+    least = LEAST_INDEX[operator]
+    table, indices = map(place_of, arguments[:2])
+    if operator == str(CHECKED_PLACES):
+        indices, rows, select = table, arguments[1], arguments[4]
+        least = 0 if select else least
+        return None if indices is None else IndexCheck(None, indices, least, rows)
+    if table is None or indices is None:
+        return None
+    return IndexCheck(table, indices, least)
 
 
 def check_look_ups(graph: fx.Graph) -> None:
@@ -272,6 +354,8 @@ def _checked_node(node: fx.Node, check: OpOverload, indices: Any) -> fx.Node:
 
 def is_checked(node: fx.Node) -> bool:
     """Tell whether a node looks up rows by indices that were checked before."""
+    if IN_RANGE in node.meta:
+        return True
     index = _only_index(node)
     while isinstance(index, fx.Node) and index.target in _SAME_INDICES:
         index = index.args[0]

@@ -27,6 +27,7 @@ from magweld.importer.fixed import evaluate_fixed
 from magweld.importer.gathers import check_look_ups
 from magweld.importer.image_code import has_images
 from magweld.importer.inner_extents import inner_regions, left_whole
+from magweld.importer.inner_look_ups import expand_inner_look_ups
 from magweld.importer.nodes import REASON, tensors_of
 from magweld.importer.observation import as_recorded, observe
 from magweld.importer.placing import CPU, made_on, placed_graph
@@ -288,6 +289,7 @@ def import_graph(
     arguments = _drop_unused_inputs(aten.graph)
     if look_ups:
         expand_bags(aten.graph, stand_ins)
+        expand_inner_look_ups(aten.graph, stand_ins)
         check_look_ups(aten.graph)
         expand_row_gradients(aten.graph, stand_ins)
     _require_real(aten.graph, device)

@@ -145,9 +145,10 @@ ARRANGING: frozenset[OpOverload] = frozenset(
         aten.transpose.int,
         aten.view.default,
         aten.where.self,
+        RAGGED_BAGS,
     }
 )
-"""Operators that compute nothing from elements: they take halves as well."""
+"""Operators that compute nothing from halves, or round them as torch does."""
 
 RULES: dict[OpOverload, Rule] = {
     **_table(

@@ -1,24 +1,29 @@
 """Owns bags of embeddings whose sizes a tensor tells: their check and their operator.
 
-Rows of a bag are added one behind the other, as torch's kernels for the CPU do. A mean
-divides by the number of indices between two offsets, less those that are skipped.
+Rows of a bag are added one behind the other, as torch's kernels for the CPU do: halves
+in f32, rounded once. A mean divides by the number of indices between two offsets, less
+those that are skipped.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
 import torch
 from torch import Tensor, fx
 
 from magweld.artifact import StandIns
-from magweld.importer.dtypes import GENERATED_FLOATS
+from magweld.importer.dtypes import HALVES
 from magweld.importer.gathers import CHECKED_BOUNDS, CHECKED_INDICES, LIBRARY
 from magweld.importer.nodes import argument, operand, values_of
 from magweld.importer.placing import CPU
 
 BAG_MODES: Final = ("sum", "mean", "max")
 """Names of torch's numbers of what a bag becomes."""
+
+TIES_EVEN: Final = "ties-even"
+TIES_AWAY: Final = "ties-away"
 
 _SUM, _MEAN, _MAX = range(3)
 _MOST_NARROW: Final = torch.iinfo(torch.int32).max
@@ -48,7 +53,7 @@ def _reason(node: fx.Node, stand_ins: StandIns) -> str:
         return "bag-sizes: how many there are differs from call to call"
     if table.device != CPU:
         return "bag-device: kernels for CPUs alone take bags of any size"
-    if table.dtype not in GENERATED_FLOATS:
+    if rounding_of(node) is None:
         return f"bag-rounding: torch rounds sums of {table.dtype} in a way of its own"
     if not result.numel():
         return "bag-empty: there are no bags"
@@ -82,12 +87,52 @@ def _expand(node: fx.Node) -> None:
     apart = last or padding >= 0 or values_of(table).dtype is torch.float64
     if mode == _MEAN and apart:
         sizes = insert(CHECKED_BOUNDS, (*operands, True), bounds_like)
-    arguments = (table, checked, bounds, sizes, weights, mode, padding)
+    away = rounding_of(node) == TIES_AWAY
+    arguments = (table, checked, bounds, sizes, weights, mode, padding, away)
     bags = insert(RAGGED_BAGS, arguments, result)
     for part in list(node.users):
         part.replace_all_uses_with(bags)
         graph.erase_node(part)
     graph.erase_node(node)
+
+
+def rounding_of(node: fx.Node) -> str | None:
+    """Return how torch rounds what it adds in a wider type, None for another way.
+
+    `TIES_EVEN` or `TIES_AWAY`, IEEE 754's names for the nearest number: the even one of
+    two, or the one that is farther from zero.
+
+    Args:
+        node: A call of torch's operator for bags.
+    """
+    table, weights = values_of(operand(node)), argument(node, "per_sample_weights")
+    if table.dtype not in HALVES or argument(node, "mode") == _MAX:
+        return TIES_EVEN
+    # One kernel for rows without gaps, another one for all others and for padding.
+    strided = [table.stride(1)]
+    strided += [] if weights is None else [values_of(weights).stride(0)]
+    fast = argument(node, "padding_idx") < 0 and set(strided) == {1}
+    return _halves_rounded(table.dtype, fast, weights is not None)
+
+
+@functools.cache
+def _halves_rounded(dtype: torch.dtype, fast: bool, weighted: bool) -> str | None:
+    """Ask torch for the sum of halves that lies between two of them."""
+    # Above this number only even ones are halves.
+    whole = round(2 / torch.finfo(dtype).eps)
+    numbers = torch.tensor([whole, 1.0, 1.0], dtype=dtype, device=CPU)
+    step = 1 if fast else 2
+    rows = numbers.repeat_interleave(8 * step).view(3, -1)[:, ::step]
+    ids = torch.tensor([0, 1, 0, 1, 2], device=CPU)
+    offsets = torch.tensor([0, 2], device=CPU)
+    weights = torch.ones(5, dtype=dtype, device=CPU) if weighted else None
+    found, *_ = torch.embedding_bag(rows, ids, offsets, False, _SUM, False, weights)
+    rounded, exact = (int(value) - whole for value in found[:, 0])
+    if exact != 2:
+        return None  # rounded on the way
+    if rounded == 2:
+        return TIES_AWAY if dtype is torch.bfloat16 else None
+    return TIES_EVEN if rounded == 0 else None
 
 
 def _bags(
@@ -98,6 +143,7 @@ def _bags(
     weights: Tensor | None,
     mode: int,
     padding: int,
+    away: bool = False,
 ) -> Tensor:
     skipped = None if padding < 0 else padding
     # Indices behind the last bound are in no bag.
@@ -119,7 +165,7 @@ def _bags(
 def _register() -> torch._ops.OpOverload:
     LIBRARY.define(  # type: ignore[no-untyped-call]
         "bags(Tensor table, Tensor indices, Tensor bounds, Tensor? sizes, "
-        "Tensor? weights, int mode, int padding) -> Tensor"
+        "Tensor? weights, int mode, int padding, bool away=False) -> Tensor"
     )
     LIBRARY.impl("bags", _bags, "CPU")  # type: ignore[no-untyped-call]
     operator: torch._ops.OpOverload = torch.ops.magweld.bags.default
@@ -131,5 +177,6 @@ RAGGED_BAGS: Final = _register()
 
 Takes a table, indices into it, where bags begin and the last one ends, the bounds that
 means take sizes from (None for the same), a factor for each index or None, the number
-of one of `BAG_MODES`, and the index that is skipped, negative for none.
+of one of `BAG_MODES`, the index that is skipped, negative for none, and whether sums of
+halves that lie between two of these are rounded away from zero.
 """

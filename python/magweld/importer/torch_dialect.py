@@ -205,6 +205,8 @@ class _Importer(FxImporter):  # type: ignore[misc]
             for name in ("sizes", "weights"):
                 if argument(node, name) is not None:
                     described[name] = ir.UnitAttr.get()
+            if argument(node, "away"):
+                described["ties_away"] = ir.UnitAttr.get()
             function.operation.attributes[_BAGS_ATTRIBUTE] = ir.DictAttr.get(described)
         return function
 

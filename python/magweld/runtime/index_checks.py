@@ -105,7 +105,7 @@ def _words(layout: Layout, step: ExternalStep, check: NativeCheck) -> tuple[int,
         rest = SCANS["rows", bits], rows, check.size, check.padding, bounds
     elif isinstance(check, IndexCheck):
         source = step.reads[check.indices]
-        rows = layout.signatures[step.reads[check.table]].shape[0]
+        rows = check.rows_of([layout.signatures[one].shape for one in step.reads])
         least = -rows if check.lowest is None else check.lowest
         rest = SCANS["indices", bits], least, rows - least
     else:
