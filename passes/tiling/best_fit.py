@@ -12,6 +12,11 @@ class _Block:
     free: bool
 
 
+def aligned_size(size: int, alignment: int) -> int:
+    """Return the bytes that a buffer takes: whole units, at least one."""
+    return max(1, -(-size // alignment)) * alignment
+
+
 class BestFit:
     """Gives offsets to buffers whose lifetimes are known by the order of calls.
 
@@ -23,23 +28,26 @@ class BestFit:
         """Make an empty memory whose offsets are multiples of `alignment` bytes."""
         self._alignment = alignment
         self._blocks: list[_Block] = []
+        self._size = 0
 
     @property
     def high_water(self) -> int:
         """Bytes that the memory must hold."""
-        return sum(block.size for block in self._blocks)
+        return self._size
 
     def allocate(self, size: int) -> int:
         """Return the offset of a new buffer of `size` bytes (at least one unit)."""
-        size = max(1, -(-size // self._alignment)) * self._alignment
+        size = aligned_size(size, self._alignment)
         fitting = [b for b in self._blocks if b.free and b.size >= size]
         if fitting:
             return self._take(min(fitting, key=lambda b: b.size), size)
         if self._blocks and self._blocks[-1].free:
             last = self._blocks[-1]
+            self._size += size - last.size
             last.size, last.free = size, False
             return last.start
-        block = _Block(self.high_water, size, free=False)
+        block = _Block(self._size, size, free=False)
+        self._size += size
         self._blocks.append(block)
         return block.start
 

@@ -306,11 +306,11 @@ def arithmetic_seconds(
 
 def _slots(need: Need, device: Device) -> float:
     """Return the slots of an operator, and of what it alone reads, found once."""
-    known: tuple[Device, float] | None = need.part.known.get("slots")
+    known: tuple[Device, float] | None = need.known.get("slots")
     if known is None or known[0] is not device:
         inner = [_slots(one, device) for one in need.inner]
         known = device, _done(need.part, device).slots + sum(inner)
-        need.part.known["slots"] = known
+        need.known["slots"] = known
     return known[1]
 
 

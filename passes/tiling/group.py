@@ -76,6 +76,18 @@ class Group:
         )
 
     @functools.cached_property
+    def inner_read_numbers(self) -> tuple[tuple[tuple[int, int, int], ...], ...]:
+        """For each node what it reads of others: number, the producer, its result."""
+        return tuple(
+            tuple(
+                (number, source.producer, source.result)
+                for number, source in enumerate(sources)
+                if source.producer is not None
+            )
+            for sources in self.sources
+        )
+
+    @functools.cached_property
     def outer_reads(self) -> tuple[tuple[int, int, int], ...]:
         """(node, read, tensor), all numbers, of every read from outside the group."""
         return tuple(

@@ -29,7 +29,8 @@ class OperatorTile:
         times: How often a tile runs them: once, or once for each block.
         points: How many iterations a tile runs.
         outside: Of each read, whether it is of a tensor from outside of the group.
-        known: What others found out of it, by the name of what that is.
+        known: What others found out of it, by what that is: nothing that depends on
+            what else is in its group.
     """
 
     model: OperatorModel
@@ -37,7 +38,7 @@ class OperatorTile:
     times: int
     points: int
     outside: tuple[bool, ...]
-    known: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    known: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def results(self) -> int:
@@ -59,12 +60,14 @@ class Need(NamedTuple):
         inner: What those need that this one alone reads.
         wanted: What others have to make, in the order of `Node.wanted`; None where
             that is not known.
+        known: What others found out of all of it, by what that is.
     """
 
     part: OperatorTile
     weight: int
     inner: tuple[Need, ...]
     wanted: tuple[Box | None, ...]
+    known: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ class Node:
         depth: The most nodes that read each other, this one among them.
         number: Equal for equal nodes of all groups.
         known: What they need, by the identity of the box of this one.
+        parts: What this one alone does, likewise; shared by equal operators, whatever
+            they read.
     """
 
     position: int
@@ -86,6 +91,7 @@ class Node:
     depth: int
     number: int
     known: dict[int, Need]
+    parts: dict[int, OperatorTile]
 
 
 class Needs:
@@ -104,6 +110,7 @@ class Needs:
         self.clamps = Clamps(loops)
         self._boxes: dict[Box, Box] = {}
         self._found: dict[Any, tuple[int, dict[int, Need]]] = {}
+        self._parts: dict[Any, dict[int, OperatorTile]] = {}
 
     def same(self, box: Box) -> Box:
         """Return the one object that stands for all equal boxes, and lives as long."""
@@ -133,10 +140,12 @@ class Needs:
                 wanted.append((made, position))
                 makers.append((group.nodes[made], result))
         walked = None if blocks is None else blocks.along(position)
-        key = (group.nodes[position], _outside(group, position), *makers, walked)
+        alone = (group.nodes[position], _outside(group, position), walked)
+        key = (alone, *makers)
         number, known = self._found.setdefault(key, (len(self._found), {}))
+        parts = self._parts.setdefault(alone, {})
         depth = 1 + max((node.depth for node in inner), default=0)
-        return Node(position, tuple(inner), tuple(wanted), depth, number, known)
+        return Node(position, tuple(inner), tuple(wanted), depth, number, known, parts)
 
     def of_node(
         self, group: Group, node: Node, whole: Box, blocks: Blocks | None
@@ -145,13 +154,16 @@ class Needs:
         known = node.known.get(id(whole))
         if known is not None:
             return known
-        part = self._part(group, node.position, whole, blocks)
+        part = node.parts.get(id(whole))
+        if part is None:
+            part = self._part(group, node.position, whole, blocks)
+            node.parts[id(whole)] = part
         weight = part.points * group.weights[node.position]
         inside = {one.position: one for one in node.inner}
         inner: list[Need] = []
         wanted: list[Box | None] = []
-        for read, made, result in group.inner_reads[node.position]:
-            box = self._made(group.nodes[made], result, part, read)
+        for number, made, result in group.inner_read_numbers[node.position]:
+            box = self._made(group.nodes[made], result, part, number)
             if box is not None and made in inside:
                 need = self.of_node(group, inside[made], box, blocks)
                 weight += need.weight
@@ -159,7 +171,7 @@ class Needs:
                 wanted += need.wanted
             else:
                 wanted.append(box)
-        need = Need(part, weight, tuple(inner), tuple(wanted))
+        need = Need(part, weight, tuple(inner), tuple(wanted), {})
         node.known[id(whole)] = need
         return need
 
@@ -176,12 +188,22 @@ class Needs:
         return OperatorTile(group.nodes[position], box, times, points, outside)
 
     def _made(
-        self, maker: OperatorModel, result: int, reader: OperatorTile, read: Access
+        self, maker: OperatorModel, result: int, reader: OperatorTile, number: int
     ) -> Box | None:
         """Return what of a maker's iterations is read, None if that is not known."""
+        key = (number, maker, result)
+        if key not in reader.known:
+            reader.known[key] = self._find_made(maker, result, reader, number)
+        found: Box | None = reader.known[key]
+        return found
+
+    def _find_made(
+        self, maker: OperatorModel, result: int, reader: OperatorTile, number: int
+    ) -> Box | None:
+        read = reader.model.reads[number]
         if not _is_known(maker, reader.model, read):
             return None
-        box = read.box(reader.box)
+        box = reader.read_boxes[number]
         if read.padded:
             box = self.clamps.inside(box, read.shape)
         return self.same(maker.box_for_result(box, result))

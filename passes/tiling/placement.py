@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from magweld.dialects.tile_graph.roles import Role
-from magweld.passes.tiling.best_fit import BestFit
+from magweld.passes.tiling.best_fit import BestFit, aligned_size
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.loop_nests import LoopNests
 from magweld.passes.tiling.needs import OperatorTile
@@ -117,6 +117,39 @@ def tile_bytes(group: Group, tiles: Tiles, level: Level, step: int) -> int:
     That is what operators have beside them, and borders that last.
     """
     return _placed(group, tiles, level, step, lasting=False, apart=True).size
+
+
+def tile_bytes_between(group: Group, tiles: Tiles) -> tuple[int, float]:
+    """Return what `tile_bytes` of a cache is no less and no more than.
+
+    At least what an operator makes is there with one of the things that it reads. At
+    most nothing ends before anything else begins; that is not known of a stream, which
+    has more than its operators.
+    """
+    nests = nests_of(group, tiles.blocks)
+    least, most = 0, 0
+    for node, part in enumerate(tiles.parts):
+        staged, longest, made = _taken(part)
+        most += staged
+        if not nests.is_fused(node):
+            least, most = max(least, longest + made), most + made
+    return least, math.inf if tiles.blocks is not None else most
+
+
+def _taken(part: OperatorTile) -> tuple[int, int, int]:
+    """Bytes of all that an operator reads in a cache, of the longest of it, of results.
+
+    Found once.
+    """
+    known: tuple[int, int, int] | None = part.known.get("taken")
+    if known is None:
+        staged = [aligned_size(size, ALIGNMENT_BYTES) for *_, size in _staged(part, None)]
+        made = sum(
+            aligned_size(part.results * write.element_bytes, ALIGNMENT_BYTES)
+            for write in part.model.writes
+        )
+        known = part.known["taken"] = (sum(staged), max(staged, default=0), made)
+    return known
 
 
 def place_tile(
@@ -229,8 +262,7 @@ class _Placer:
         self.blocks = tiles.blocks
         self.explicit = level.kind is LevelKind.EXPLICIT
         self.rows = rows and self.explicit
-        self.step = step
-        self.stages = stages
+        self.advance = (step, stages) if self.explicit else None
         self.memory = BestFit(ALIGNMENT_BYTES)
         # What streams past the tiles, where it does not lie with them.
         self.further = BestFit(ALIGNMENT_BYTES)
@@ -341,7 +373,7 @@ class _Placer:
         """Place what a nest reads: what lasts for all tiles, or what ends with it."""
         found: dict[tuple[int, int], Slot] = {}
         for node in self.nests.members[root]:
-            for number, is_window, size in self._staged(self.parts[node]):
+            for number, is_window, size in _staged(self.parts[node], self.advance):
                 if lasting != (is_window and self.placement.lasting):
                     continue
                 first = self.nests.first_read(root, node, number)
@@ -372,45 +404,6 @@ class _Placer:
             self.placement.beside[node, role] = slot
         return [self.placement.beside[node, role] for role in sizes]
 
-    def _staged(self, part: OperatorTile) -> list[tuple[int, bool, int]]:
-        """Return (read, whether it is a window with a border, bytes) of what is read.
-
-        Found once for each kind of memory.
-        """
-        key = f"{self.stages} of {self.step}" if self.explicit else "staged"
-        known: list[tuple[int, bool, int]] | None = part.known.get(key)
-        if known is None:
-            known = part.known[key] = list(self._find_staged(part))
-        return known
-
-    def _find_staged(self, part: OperatorTile) -> Iterator[tuple[int, bool, int]]:
-        if self.explicit:
-            yield from self._staged_explicitly(part)
-            return
-        node, box = part.model, one_block(part.model, part.box)
-        for number, read in enumerate(node.reads):
-            if read.padded:
-                # A window with a border is a copy, whoever makes what is inside.
-                size = math.prod(read.bordered(box)) * read.element_bytes
-                yield number, True, size
-                # What is copied is read once, and needed no more.
-            elif part.outside[number]:
-                yield number, False, _bytes_of(read, few_channels(node, box))
-
-    def _staged_explicitly(self, part: OperatorTile) -> Iterator[tuple[int, bool, int]]:
-        node, loops = part.model, list(part.box)
-        # Outer reduction loops advance by one, the innermost by a step.
-        for loop in node.reduction:
-            most = self.step if loop == node.reduction[-1] else 1
-            loops[loop] = Interval(ZERO, min(loops[loop].size, most))
-        box = tuple(loops)
-        held = min(self.stages, _steps_of(part, self.step))
-        for number, read in enumerate(node.reads):
-            if read.padded:
-                yield number, True, bordered_bytes(node, read, part.box)
-            elif part.outside[number] and node.kind in STAGED_KINDS:
-                yield number, False, held * _bytes_of(read, few_channels(node, box))
-
     def _like_tile(self, node: int) -> Slot:
         part = self.parts[node]
         return self._allocate(part.results * part.model.writes[0].element_bytes)
@@ -428,6 +421,55 @@ class _Placer:
     def _release(self, slots: Iterable[Slot]) -> None:
         for slot in slots:
             self.memory.release(slot.offset)
+
+
+def _staged(
+    part: OperatorTile, advance: tuple[int, int] | None
+) -> list[tuple[int, bool, int]]:
+    """Return (read, whether it is a window with a border, bytes) of what is read.
+
+    Found once for each kind of memory.
+
+    Args:
+        part: What an operator does.
+        advance: How much of a reduction is staged at a time in explicit memory, and how
+            many such steps it holds; None for a cache.
+    """
+    key = "staged" if advance is None else "{} of {}".format(*advance[::-1])
+    known: list[tuple[int, bool, int]] | None = part.known.get(key)
+    if known is None:
+        found = _in_cache(part) if advance is None else _in_steps(part, *advance)
+        known = part.known[key] = list(found)
+    return known
+
+
+def _in_cache(part: OperatorTile) -> Iterator[tuple[int, bool, int]]:
+    node, box = part.model, one_block(part.model, part.box)
+    for number, read in enumerate(node.reads):
+        if read.padded:
+            # A window with a border is a copy, whoever makes what is inside.
+            size = math.prod(read.bordered(box)) * read.element_bytes
+            yield number, True, size
+            # What is copied is read once, and needed no more.
+        elif part.outside[number]:
+            yield number, False, _bytes_of(read, few_channels(node, box))
+
+
+def _in_steps(
+    part: OperatorTile, step: int, stages: int
+) -> Iterator[tuple[int, bool, int]]:
+    node, loops = part.model, list(part.box)
+    # Outer reduction loops advance by one, the innermost by a step.
+    for loop in node.reduction:
+        most = step if loop == node.reduction[-1] else 1
+        loops[loop] = Interval(ZERO, min(loops[loop].size, most))
+    box = tuple(loops)
+    held = min(stages, _steps_of(part, step))
+    for number, read in enumerate(node.reads):
+        if read.padded:
+            yield number, True, bordered_bytes(node, read, part.box)
+        elif part.outside[number] and node.kind in STAGED_KINDS:
+            yield number, False, held * _bytes_of(read, few_channels(node, box))
 
 
 def buffers_beside(

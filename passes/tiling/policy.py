@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Iterable, Sequence
 
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.matrix_units import STEP as MATRIX_STEP
@@ -33,6 +34,10 @@ MODEL_ACCURACY = 0.03
 # Reduction step of operands staged in explicit memory: 32 elements of four bytes are
 # one 128-byte read transaction.
 STAGED_STEP = 32
+
+Tile = tuple[int, ...]
+Choice = tuple[Tile, Blocks | None]
+"""A tile, and the blocks of what is streamed."""
 
 
 def staged_step(group: Group) -> int:
@@ -65,6 +70,10 @@ def tile_levels(device: Device) -> tuple[Level, ...]:
     return tuple(lvl for lvl in device.levels[1:-1] if lvl.units == device.units)
 
 
+Likely = dict[tuple[OperatorKind, Tile], Tile]
+"""The fastest candidate of the last group with an ending, see `_ending`."""
+
+
 class Scheduler:
     """Plans groups for one device; equal groups are planned once."""
 
@@ -75,6 +84,7 @@ class Scheduler:
         self._fitting: dict[tuple[Group, int], bool] = {}
         self._needs: dict[int, Needs] = {}
         self._isomorphic: dict[Group, Plan | Refusal] = {}
+        self._likely: Likely = {}
 
     def plan(self, group: Group) -> Plan | Refusal:
         """Return the plan with the least predicted time, or why there is none."""
@@ -98,7 +108,7 @@ class Scheduler:
             found = self._trials(group).plan(known.tile, None)
             if isinstance(found, Plan):
                 return found
-        plan = _fastest(self._trials(group))
+        plan = _fastest(self._trials(group), self._likely)
         self._isomorphic.setdefault(moved, plan)
         return plan
 
@@ -107,7 +117,11 @@ class Scheduler:
         key = (group, traffic)
         if key not in self._fitting:
             trials = self._trials(group)
-            plans = (trials.plan(*choice) for choice in _choices(trials))
+            choices = _choices(trials)
+            likely = self._likely.get(_ending(group))
+            if likely is not None and (likely, None) in choices:
+                choices.insert(0, (likely, None))
+            plans = (trials.plan_within(*choice, math.inf) for choice in choices)
             self._fitting[key] = any(
                 isinstance(plan, Plan) and plan.cost.traffic <= traffic
                 for plan in plans
@@ -150,7 +164,7 @@ class Scheduler:
             group: The operators.
             slack: Share of the time of the fastest that a plan may take more.
         """
-        return rank(self._trials(group), slack)[0]
+        return rank(self._trials(group), slack, self._likely)[0]
 
     def traffic_apart(self, group: Group) -> int:
         """Return the bytes that the nodes move when nothing is connected."""
@@ -208,8 +222,8 @@ def _kept_plan(group: Group, device: Device) -> list[Plan | Refusal]:
     return []
 
 
-def _fastest(trials: Trials) -> Plan | Refusal:
-    plans, refusals = rank(trials)
+def _fastest(trials: Trials, likely: Likely) -> Plan | Refusal:
+    plans, refusals = rank(trials, likely=likely)
     if plans:
         return plans[0]
     return with_reason(_closest(refusals), trials.group, trials.levels)
@@ -233,7 +247,7 @@ def _closest(refusals: list[Refusal]) -> Refusal:
 
 
 def rank(
-    trials: Trials, slack: float = MODEL_ACCURACY
+    trials: Trials, slack: float = MODEL_ACCURACY, likely: Likely | None = None
 ) -> tuple[list[Plan], list[Refusal]]:
     """Return the plans that are fast enough, best first, and why tiles have none.
 
@@ -242,11 +256,18 @@ def rank(
         slack: Share of the time of the fastest that a plan may take more. Tiles that
             certainly do are not looked at, so that what they are refused for is known
             of all tiles only if none has a plan.
+        likely: Tiles to begin with; that of the group is added. They make no difference
+            to what is found.
     """
-    plans, refusals = _tried(trials, _choices(trials), slack)
-    root = trials.group.root
+    root, choices = trials.group.root, _choices(trials)
+    likely = {} if likely is None else likely
+    ending = _ending(trials.group)
+    first = _first(trials, choices, likely.get(ending))
+    plans, refusals = _tried(trials, choices, slack, first)
     if plans and root.tileable:
         fastest = min(plans, key=lambda plan: plan.cost.seconds)
+        if fastest.tiles.blocks is None:
+            likely[ending] = fastest.tile
         plans += refined(fastest, trials, MODEL_ACCURACY)
     least = min((plan.cost.seconds for plan in plans), default=0.0)
     nests = trials.group.nests()
@@ -259,13 +280,11 @@ def rank(
             return (0.0, *preference(root, plan, transposed=transposed))
         return (1.0, plan.cost.seconds)
 
-    fast = [plan for plan in plans if plan.cost.seconds <= least * (1 + slack)]
-    return sorted(fast, key=order), refusals
+    fast = (plan for plan in plans if plan.cost.seconds <= least * (1 + slack))
+    return sorted(map(trials.placed, fast), key=order), refusals
 
 
-def _choices(
-    trials: Trials,
-) -> list[tuple[tuple[int, ...], Blocks | None]]:
+def _choices(trials: Trials) -> list[Choice]:
     """Tiles and blocks to try, large tiles first.
 
     The largest that there is room for is seldom far from the best.
@@ -285,15 +304,42 @@ def _choices(
     return sorted(itertools.product(tiles, ways), key=lambda one: -math.prod(one[0]))
 
 
+def _ending(group: Group) -> tuple[OperatorKind, Tile]:
+    """What groups have in common that are fastest with about the same tiles."""
+    return group.root.kind, group.root.whole_tile
+
+
+def _first(
+    trials: Trials, choices: Sequence[Choice], tile: Tile | None
+) -> Plan | None:
+    """The plan with a tile that is likely to be fast, if it is one of the choices.
+
+    Most groups are others with an operator more. What takes longer than such a tile is
+    not priced to its end, however early its turn comes.
+    """
+    if tile is None or (tile, None) not in choices:
+        return None
+    found = trials.plan_within(tile, None, math.inf)
+    return found if isinstance(found, Plan) else None
+
+
 def _tried(
-    trials: Trials, choices: list[tuple[tuple[int, ...], Blocks | None]], slack: float
+    trials: Trials, choices: Iterable[Choice], slack: float, first: Plan | None
 ) -> tuple[list[Plan], list[Refusal]]:
-    """The plans and refusals of tiles, without what is too slow."""
+    """The plans and refusals of tiles, without what is too slow.
+
+    Args:
+        trials: What tries tiles for a group.
+        choices: What to try.
+        slack: As of `rank`.
+        first: The plan of one of the choices, if that is known.
+    """
     plans: list[Plan] = []
     refusals: list[Refusal] = []
-    limit = math.inf
+    limit = math.inf if first is None else first.cost.seconds * (1 + slack)
     for tile, blocks in choices:
-        found = trials.plan_within(tile, blocks, limit)
+        is_first = first is not None and (tile, blocks) == (first.tile, None)
+        found = first if is_first else trials.plan_within(tile, blocks, limit)
         if isinstance(found, Plan):
             plans.append(found)
             limit = min(limit, found.cost.seconds * (1 + slack))

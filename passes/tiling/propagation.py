@@ -108,6 +108,10 @@ class Propagation:
         self._blocks = blocks
         self._shared = needs or Needs(len(group.root.extents))
         self._nodes = self._shared.nodes(group, blocks)
+        # Asked for each tile.
+        self._extents = group.root.grid_extents
+        self._points = math.prod(group.root.whole_tile)
+        self._arithmetic = max(1, group.arithmetic)
         self._stored: list[list[Access]] = [[] for _ in group.nodes]
         for node, result in group.outputs:
             self._stored[node].append(group.nodes[node].writes[result])
@@ -127,7 +131,8 @@ class Propagation:
     def needed(self, tile: tuple[int, ...], most_recompute: float) -> Needed | Refusal:
         """Return what makes up the `tiles` of a tile; `found` makes them of it."""
         group = self._group
-        if any(tile[i] < group.root.whole_tile[i] for i in group.root.unsplit):
+        unsplit = group.root.unsplit
+        if unsplit and any(tile[i] < group.root.whole_tile[i] for i in unsplit):
             detail = f"tiles do not hold what {group.root.name} joins"
             return Refusal("unsplit", detail)
         wanted: list[Box | None] = [None] * len(group.nodes)
@@ -140,8 +145,10 @@ class Propagation:
                 return Refusal("dead-producer", f"{name} has no consumer in the group")
             need = self._shared.of_node(group, node, box, self._blocks)
             needs.append(need)
-            refusal = self._refuse_store(node.position, need, tile)
-            if refusal is None:
+            refusal = None
+            if self._stored[node.position]:
+                refusal = self._refuse_store(node.position, need, tile)
+            if refusal is None and need.wanted:
                 refusal = self._join(wanted, node, need)
             if refusal is not None:
                 return refusal
@@ -197,14 +204,12 @@ class Propagation:
 
         A smaller tile at the end counts as the part of a whole one that it is.
         """
-        points = math.prod(self._group.root.whole_tile)
-        return done * points / (max(1, self._group.arithmetic) * math.prod(tile))
+        return done * self._points / (self._arithmetic * math.prod(tile))
 
     def _grid(self, tile: tuple[int, ...]) -> int:
-        extents = self._group.root.grid_extents
         # An empty result is one tile: nothing is computed, everything is well-formed.
         return math.prod(
-            [max(1, -(-e // size)) for e, size in zip(extents, tile, strict=True)]
+            [max(1, -(-e // size)) for e, size in zip(self._extents, tile, strict=True)]
         )
 
 

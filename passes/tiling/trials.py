@@ -29,6 +29,7 @@ from magweld.passes.tiling.placement import (
     footprint_bytes,
     staged_steps,
     tile_bytes,
+    tile_bytes_between,
 )
 from magweld.passes.tiling.propagation import Needed, Propagation, Refusal, Tiles
 from magweld.passes.tiling.stream import Blocks
@@ -101,13 +102,20 @@ class Trials:
         self.levels = levels
         self._step = step
         self._needs = needs
+        self._units = {max(1, level.units) for level in levels}
         self._propagations: list[tuple[Blocks | None, Propagation]] = []
 
     def plan(self, tile: tuple[int, ...], blocks: Blocks | None) -> Plan | Refusal:
         """Return the plan with a tile, or why there is none."""
         found = self.plan_within(tile, blocks, math.inf)
         assert found is not None, "nothing is beyond infinity"
-        return found
+        return self.placed(found) if isinstance(found, Plan) else found
+
+    def placed(self, plan: Plan) -> Plan:
+        """Return a plan of `plan_within` with its footprint."""
+        level = next(level for level in self.levels if level.name == plan.level)
+        footprint = footprint_bytes(self.group, plan.tiles, level, plan.step)
+        return replace(plan, cost=replace(plan.cost, footprint=footprint))
 
     def plan_within(
         self, tile: tuple[int, ...], blocks: Blocks | None, limit: float
@@ -115,7 +123,8 @@ class Trials:
         """Return the plan with a tile, or why there is none.
 
         None if it is known to take longer than a number of seconds, whether or not
-        there is one.
+        there is one. Its footprint may be left at 0: `placed` finds it, which takes as
+        long as all of the rest.
         """
         started = self._least_seconds(tile)
         if started > limit:
@@ -165,19 +174,17 @@ class Trials:
 
     def _arithmetic_seconds(self, needed: Needed) -> float:
         """What arithmetic takes at least, in the level where it takes the least."""
-        units = {max(1, level.units) for level in self.levels}
-        seconds = (
+        seconds = [
             arithmetic_seconds(needed.needs, needed.grid, self.device, one)
-            for one in units
-        )
+            for one in self._units
+        ]
         return min(seconds, default=0.0)
 
     def _least_seconds(self, tile: tuple[int, ...]) -> float:
         """What starting all tiles takes, whatever they do."""
         extents = self.group.root.grid_extents
         rounds = [-(-e // size) for e, size in zip(extents, tile, strict=True)]
-        units = max((level.units for level in self.levels), default=1)
-        return fixed_seconds(math.prod(rounds), units)
+        return fixed_seconds(math.prod(rounds), max(self._units, default=1))
 
 
 @dataclass
@@ -216,6 +223,8 @@ class _Trial:
             refusal = self._refusal(level)
             if refusal is not None:
                 return refusal
+        elif self._has_no_room(level):
+            return None  # others have a plan: how much is missing is of no interest
         work, group, tiles = self._work, self.group, self.tiles
         is_copied = level.kind is LevelKind.EXPLICIT and bool(work.loaded)
         is_copied = is_copied and copies_ahead(group.nodes, self.device)
@@ -227,19 +236,27 @@ class _Trial:
         refusal = self._refusal(level)
         if refusal is not None:
             return refusal
-        price = replace(
-            price, footprint=footprint_bytes(group, tiles, level, self.step)
-        )
         if is_copied:
+            footprint = footprint_bytes(group, tiles, level, self.step)
+            price = replace(price, footprint=footprint)
             stages = copy_stages(group, tiles, level, self.step)
             steps = staged_steps(group, tiles, self.step)
             price = with_copies(price, tiles, level, steps, stages)
         return Plan(level.name, self.tile, self.tiles, self.step, price)
 
+    def _has_no_room(self, level: Level) -> bool:
+        """Whether it is known without placing tiles that a level has no room."""
+        is_cache = level.kind is LevelKind.CACHE and bool(level.capacity)
+        return is_cache and self._between[0] > _room(level)
+
     def _refusal(self, level: Level) -> Refusal | None:
-        share = CACHE_SHARE if level.kind is LevelKind.CACHE else 1
-        room, footprint = int(level.capacity * share), self._tile_bytes(level)
-        if not level.capacity or footprint <= room:
+        room = _room(level)
+        if not level.capacity:
+            return None
+        if level.kind is LevelKind.CACHE and self._between[1] <= room:
+            return None
+        footprint = self._tile_bytes(level)
+        if footprint <= room:
             return None
         detail = f"{footprint} bytes needed in {level.name}, {room} there"
         return Refusal("footprint", detail, footprint / max(room, 1))
@@ -248,9 +265,19 @@ class _Trial:
     def _work(self) -> Work:
         return work_of(self.group, self.tiles, self.device)
 
+    @cached_property
+    def _between(self) -> tuple[int, float]:
+        return tile_bytes_between(self.group, self.tiles)
+
     def _tile_bytes(self, level: Level) -> int:
         """Bytes that the tiles need, which levels of one kind agree on."""
         if level.kind not in self._sizes:
             size = tile_bytes(self.group, self.tiles, level, self.step)
             self._sizes[level.kind] = size
         return self._sizes[level.kind]
+
+
+def _room(level: Level) -> int:
+    """Bytes of a level that a tile may fill."""
+    share = CACHE_SHARE if level.kind is LevelKind.CACHE else 1
+    return int(level.capacity * share)

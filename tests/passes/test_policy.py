@@ -144,7 +144,7 @@ def test_levels_for_tiles_are_those_of_a_single_unit() -> None:
     assert [level.name for level in tile_levels(named_device("a100"))] == ["shared"]
 
 
-def planned(plan: Plan | Refusal) -> Plan:
+def planned(plan: Plan | Refusal | None) -> Plan:
     assert isinstance(plan, Plan)
     return plan
 
@@ -248,7 +248,8 @@ def test_no_tile_is_beyond_its_own_time(group: Group, units: int) -> None:
     possible = [plan for plan in plans if isinstance(plan, Plan)]
     assert len(possible) > 4
     for plan in possible:
-        assert trials.plan_within(plan.tile, None, plan.cost.seconds) == plan
+        found = planned(trials.plan_within(plan.tile, None, plan.cost.seconds))
+        assert trials.placed(found) == plan
 
 
 def test_what_computes_for_too_long_is_priced_no_further(
@@ -270,6 +271,51 @@ def test_what_computes_for_too_long_is_priced_no_further(
     assert found.count(None) > len(tiles) / 4
     assert 1 not in priced
     assert 2 in priced
+
+
+def growing_groups() -> list[Group]:
+    """Products with one more operator behind or in front of them from group to group."""
+    read = access(0, (96, 40), loops(0, 1))
+    second = [matmul("b", 96, 40, 60), matmul("b", 96, 40, 600)]
+    exponential = elementwise("exp", (96, 40), [read])
+    return [
+        *(chain(node) for node in second),
+        *(chain(matmul("a", 96, node.extents[2], 72), node) for node in second),
+        *(chain(node, exponential) for node in second),
+        chain(*second[:1], exponential, exponential),
+        chain(exponential, row_reduction("sum", 96, 40)),
+    ]
+
+
+@pytest.mark.parametrize("target", [device(), named_device("cpu"), named_device("a100")])
+def test_what_was_planned_before_makes_no_difference(target: Device) -> None:
+    groups = growing_groups()
+    for order in (groups, groups[::-1]):
+        shared = Scheduler(target)
+        for group in order:
+            for slack in (0.03, 1.0):
+                known = shared.ranking(group, slack)
+                assert known == Scheduler(target).ranking(group, slack)
+
+
+def test_tiles_that_were_fast_before_are_tried_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small, large = (chain(matmul("a", 96, 60, depth)) for depth in (4000, 5000))
+    priced: list[int] = []
+
+    def work(group: Group, tiles: Tiles, device: Device) -> Work:
+        priced.append(tiles.grid)
+        return work_of(group, tiles, device)
+
+    monkeypatch.setattr(trials_module, "work_of", work)
+    scheduler, counts = Scheduler(device(tile_bytes=1 << 24)), []
+    for group in (small, large):
+        scheduler.ranking(group, 0.03)
+        counts.append(len(priced))
+        priced.clear()
+    first, second = counts
+    assert second < first
 
 
 @pytest.mark.parametrize("kind", [OperatorKind.MOVE, OperatorKind.OTHER])
