@@ -143,7 +143,9 @@ def _taken(part: OperatorTile) -> tuple[int, int, int]:
     """
     known: tuple[int, int, int] | None = part.known.get("taken")
     if known is None:
-        staged = [aligned_size(size, ALIGNMENT_BYTES) for *_, size in _staged(part, None)]
+        staged = [
+            aligned_size(size, ALIGNMENT_BYTES) for *_, size in _staged(part, None)
+        ]
         made = sum(
             aligned_size(part.results * write.element_bytes, ALIGNMENT_BYTES)
             for write in part.model.writes

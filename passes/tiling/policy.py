@@ -309,9 +309,7 @@ def _ending(group: Group) -> tuple[OperatorKind, Tile]:
     return group.root.kind, group.root.whole_tile
 
 
-def _first(
-    trials: Trials, choices: Sequence[Choice], tile: Tile | None
-) -> Plan | None:
+def _first(trials: Trials, choices: Sequence[Choice], tile: Tile | None) -> Plan | None:
     """The plan with a tile that is likely to be fast, if it is one of the choices.
 
     Most groups are others with an operator more. What takes longer than such a tile is

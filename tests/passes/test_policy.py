@@ -24,6 +24,7 @@ from magweld.passes.tiling import trials as trials_module
 from magweld.passes.tiling.cost import Work, work_of
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.needs import Needs
+from magweld.passes.tiling.placement import tile_bytes, tile_bytes_between
 from magweld.passes.tiling.policy import (
     Scheduler,
     schedule,
@@ -31,7 +32,7 @@ from magweld.passes.tiling.policy import (
     tile_levels,
 )
 from magweld.passes.tiling.preference import LONG_RUN
-from magweld.passes.tiling.propagation import Refusal, Tiles
+from magweld.passes.tiling.propagation import Propagation, Refusal, Tiles
 from magweld.passes.tiling.regions import OperatorKind, OperatorModel
 from magweld.passes.tiling.steps import block_of
 from magweld.passes.tiling.tile_sizes import (
@@ -274,7 +275,7 @@ def test_what_computes_for_too_long_is_priced_no_further(
 
 
 def growing_groups() -> list[Group]:
-    """Products with one more operator behind or in front of them from group to group."""
+    """Products with one more operator behind or in front from group to group."""
     read = access(0, (96, 40), loops(0, 1))
     second = [matmul("b", 96, 40, 60), matmul("b", 96, 40, 600)]
     exponential = elementwise("exp", (96, 40), [read])
@@ -287,7 +288,9 @@ def growing_groups() -> list[Group]:
     ]
 
 
-@pytest.mark.parametrize("target", [device(), named_device("cpu"), named_device("a100")])
+@pytest.mark.parametrize(
+    "target", [device(), named_device("cpu"), named_device("a100")]
+)
 def test_what_was_planned_before_makes_no_difference(target: Device) -> None:
     groups = growing_groups()
     for order in (groups, groups[::-1]):
@@ -296,6 +299,49 @@ def test_what_was_planned_before_makes_no_difference(target: Device) -> None:
             for slack in (0.03, 1.0):
                 known = shared.ranking(group, slack)
                 assert known == Scheduler(target).ranking(group, slack)
+
+
+def bordered_convolution() -> OperatorModel:
+    """A window of nine over an image with four more places on either side."""
+    node = convolution("c", 252, 9, 1, 1)
+    window = node.reads[0].index
+    image = access(0, (244,), window, border=((4, 4),))
+    return replace(node, reads=(image, node.reads[1]))
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        *growing_groups(),
+        chain(convolution("a", 252, 9, 1, 1), bordered_convolution()),
+        chain(*(elementwise(n, (64, 96), [GRID]) for n in ("a", "b", "c"))),
+    ],
+)
+def test_room_is_known_within_bounds_before_buffers_are_placed(group: Group) -> None:
+    target = device()
+    step, level = staged_step(group), target.levels[1]
+    propagation = Propagation(group)
+    reached = 0
+    for tile in tiles_of(group):
+        tiles = propagation.tiles(tile)
+        assert isinstance(tiles, Tiles)
+        least, most = tile_bytes_between(group, tiles)
+        placed = tile_bytes(group, tiles, level, step)
+        assert 0 < least <= placed <= most
+        reached += placed == most
+    assert len(group.nodes) > 1 or reached
+
+
+def test_what_an_operator_does_is_found_once_for_groups_that_have_it() -> None:
+    shared, last = Needs(2), matmul("b", 96, 40, 60)
+    groups = (chain(matmul("a", 96, 60, depth), last) for depth in (72, 80))
+    found = [Propagation(g, None, shared).tiles((24, 40)) for g in groups]
+    first, second = (tiles for tiles in found if isinstance(tiles, Tiles))
+    assert first.parts[1] is second.parts[1]
+    assert first.parts[0] != second.parts[0]
+    alone = Propagation(chain(last), None, shared).tiles((24, 40))
+    assert isinstance(alone, Tiles)
+    assert alone.parts[0] != first.parts[1]  # it reads both operands from outside
 
 
 def test_tiles_that_were_fast_before_are_tried_first(

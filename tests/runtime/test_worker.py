@@ -57,6 +57,13 @@ def test_worker_does_not_import_torch(tasks: str) -> None:
     assert answer["modules"] == ["torch_mlir"]
 
 
+def test_cycles_are_looked_for_seldom(pool: WorkerPool, tasks: str) -> None:
+    task = f"{tasks}:count_collections"
+    few, many = (int(pool.run(task, count, 60.0)) for count in (b"20000", b"200000"))
+    assert few == 0
+    assert 0 < many < 10
+
+
 def test_task_that_raises_leaves_the_worker_alive(pool: WorkerPool, tasks: str) -> None:
     before = pool.run(f"{tasks}:describe", b"", PATIENCE)
     with pytest.raises(TaskFailedError, match="too odd") as caught:

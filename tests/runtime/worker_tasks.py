@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import signal
@@ -23,6 +24,16 @@ def describe(payload: bytes) -> bytes:
     """Process id and what of interest is imported."""
     modules = [name for name in ("torch", "torch_mlir") if name in sys.modules]
     return json.dumps({"pid": os.getpid(), "modules": modules}).encode()
+
+
+def count_collections(payload: bytes) -> bytes:
+    """How often cycles are looked for while so many objects are made that stay."""
+    gc.collect()
+    before = gc.get_stats()[0]["collections"]
+    kept: list[list[int]] = [[] for _ in range(int(payload))]
+    found = gc.get_stats()[0]["collections"] - before
+    kept.clear()
+    return str(found).encode()
 
 
 def raise_error(payload: bytes) -> bytes:
