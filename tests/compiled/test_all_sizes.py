@@ -406,7 +406,10 @@ def test_one_program_has_any_number_of_steps() -> None:
     assert graph.compiled == 0, "no number of steps has a program of its own"
     (tier,) = tiers_of(graph)
     sized: Any = tier.compiled
-    assert "generated" in sized.compiled.program.step_kinds()
+    kinds = sized.compiled.program.step_kinds()
+    assert "generated" in kinds
+    assert kinds.count("external") == 1, "views around the layer are none of memory"
+    assert sized.is_whole
 
 
 class Cached(nn.Module):

@@ -134,6 +134,36 @@ def test_inner_sizes_run_through_torch(name: str) -> None:
     assert list(imported(function, *shapes).externals) == [last]
 
 
+def test_what_torch_runs_anyway_runs_with_the_views_around_it() -> None:
+    lstm = torch.nn.LSTM(8, 16, batch_first=True)
+    weights = [weight.detach() for weight in lstm.parameters()]
+    state = torch.zeros(1, 3, 16)
+
+    def function(x: Tensor, state: Tensor, *weights: Tensor) -> Tensor:
+        rows, _, _ = torch.lstm(
+            x, (state, state), list(weights), True, 1, 0.0, False, False, True
+        )
+        return torch.relu(rows[:, -1]) * 2
+
+    graph = fx.symbolic_trace(lambda x, h, a, b, c, d: function(x, h, a, b, c, d))
+    given = [torch.zeros(3, 41, 8), state, *weights]
+    with torch.no_grad():
+        found = import_graph(graph, given, stand_ins=SIZES)
+        (external,) = found.externals.values()
+        targets = [str(node.target) for node in external.beside]
+        assert "aten.mkldnn_rnn_layer.default" in targets
+        assert not found.has_inner_extents, "generated code is no faster"
+        for steps in (2, 5, 30):
+            inputs = [torch.randn(3, steps, 8), state, *weights]
+            operands = [
+                inputs[input_number(node)] if node.op == "placeholder" else state[0]
+                for node in external.operands
+            ]
+            sized = found.at((1, steps))
+            (result,) = sized.run_external(external.node.name, operands)
+            torch.testing.assert_close(torch.relu(result) * 2, function(*inputs))
+
+
 def test_an_operand_may_begin_behind_other_elements() -> None:
     def function(x: Tensor) -> Tensor:
         return torch.tanh(x[..., 2:].transpose(1, 2)).sum(2)

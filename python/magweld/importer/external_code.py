@@ -20,6 +20,7 @@ from magweld.importer.image_code import (
     in_place,
     is_image_convolution,
 )
+from magweld.importer.inner_extents import RECURRENT_LAYERS
 from magweld.importer.nodes import operand, values_of
 from magweld.importer.strides import Strided, viewed
 
@@ -177,9 +178,14 @@ class _Making:
         if is_image_convolution(node):
             image = in_best_layout(node, self._body, self.value(operand(node)))
             args = (image, *args[1:])
+        elif node.target in RECURRENT_LAYERS:
+            args = fx.node.map_arg(args, self._dense)
         elif self._has_images:
             target = in_place(node, self._code.beside) or target
         return self._body.call_function(target, args, kwargs)
+
+    def _dense(self, copy: fx.Node) -> fx.Node:
+        return self._body.call_method("contiguous", (copy,))
 
     def _any_leaf(self, value: Any) -> Any:
         return fx.node.map_aggregate(value, self._leaf)

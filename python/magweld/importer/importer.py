@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,11 @@ from magweld.importer.externals import External, find_externals, index_checks_of
 from magweld.importer.fixed import evaluate_fixed
 from magweld.importer.gathers import check_look_ups
 from magweld.importer.image_code import has_images
-from magweld.importer.inner_extents import inner_regions, left_whole
+from magweld.importer.inner_extents import (
+    RECURRENT_LAYERS,
+    inner_regions,
+    left_whole,
+)
 from magweld.importer.inner_look_ups import expand_inner_look_ups
 from magweld.importer.nodes import REASON, tensors_of
 from magweld.importer.observation import as_recorded, observe
@@ -150,10 +154,11 @@ class ImportedGraph:
         """Whether torch runs operators for sizes of the call inside of their tensors.
 
         What else it runs it runs in a graph for one size as well, most convolutions of
-        images among it.
+        images among it, or is no slower there than generated code: recurrent layers.
         """
         regions = inner_regions(self.aten.graph, self.stand_ins)
-        return not all(has_images((*beside, node)) for node, beside in regions.items())
+        runs = [(*beside, node) for node, beside in regions.items()]
+        return not all(has_images(run) or _has_layers(run) for run in runs)
 
     @property
     def has_images(self) -> bool:
@@ -221,6 +226,11 @@ class ImportedGraph:
             for name, stack in stacks.items()
             if (innermost := next(reversed(stack.values()), ("",))[0])
         }
+
+
+def _has_layers(run: Iterable[fx.Node]) -> bool:
+    """Tell whether some operators are around recurrent layers of torch's library."""
+    return any(node.target in RECURRENT_LAYERS for node in run)
 
 
 def import_graph(

@@ -45,6 +45,9 @@ SHAPED: frozenset[object] = frozenset(
         aten.view.default,
     }
 )
+# Layers of torch's library: they take the memory of their operands as it lies, so these
+# have to be dense.
+RECURRENT_LAYERS: frozenset[object] = frozenset({aten.mkldnn_rnn_layer.default})
 # Views that exchange dimensions, and all of those that are left in a graph.
 _PERMUTED: frozenset[object] = frozenset(
     {aten.permute.default, aten.t.default, aten.transpose.int}
@@ -100,7 +103,7 @@ def inner_regions(
     last: dict[fx.Node, fx.Node] = {}
     regions: dict[fx.Node, list[fx.Node]] = {}
     for node in reversed(graph.nodes):
-        if node not in inner and not _may_join(node, inner):
+        if node not in inner and not _may_join(node, inner, stand_ins):
             continue
         reader = _reader(node, last, order)
         if reader is not None and _is_joined(node, reader):
@@ -141,13 +144,23 @@ def _has_memory(node: fx.Node) -> bool:
     return isinstance(node.target, OpOverload) and is_tensor and not is_view
 
 
-def _may_join(node: fx.Node, inner: set[fx.Node]) -> bool:
+def _may_join(node: fx.Node, inner: set[fx.Node], stand_ins: StandIns) -> bool:
     """Whether a node runs with its readers if these are of one region.
 
-    That is a view, which costs torch nothing, and a part of a result.
+    That is a view, which costs torch nothing, a part of a result, and a recurrent
+    layer, which torch runs anyway.
     """
-    is_part = node.target is operator.getitem and node.args[0] in inner
-    return is_part or (node.op == "call_function" and node.target in _VIEWS)
+    if node.target is operator.getitem:
+        whole = operand(node)
+        return whole in inner or _is_sized_layer(whole, stand_ins)
+    is_view = node.op == "call_function" and node.target in _VIEWS
+    return is_view or _is_sized_layer(node, stand_ins)
+
+
+def _is_sized_layer(node: fx.Node, stand_ins: StandIns) -> bool:
+    if node.target not in RECURRENT_LAYERS:
+        return False
+    return any(map(stand_ins.depends, values_of(operand(node)).shape))
 
 
 def _is_joined(node: fx.Node, reader: fx.Node) -> bool:
