@@ -62,12 +62,14 @@ def images() -> Any:
         helper.make_node("Relu", ["n"], ["r"]),
         helper.make_node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
         helper.make_node("GlobalAveragePool", ["p"], ["a"]),
-        helper.make_node("Flatten", ["a"], ["f"]),
+        helper.make_node("Flatten", ["a"], ["rows"]),
+        helper.make_node("Unsqueeze", ["rows", "second"], ["u"]),
+        helper.make_node("Squeeze", ["u", "second"], ["f"]),
         helper.make_node("Gemm", ["f", "wide", "bias"], ["g"], transB=1),
         helper.make_node("Softmax", ["g"], ["scores"], axis=-1),
     ]
     ones = numpy_helper.from_array(np.full(8, 2.0, np.float32), "v")
-    initial = [weight("w", 8, 3, 3, 3), weight("b", 8), ones]
+    initial = [weight("w", 8, 3, 3, 3), weight("b", 8), ones, numbers("second", 1)]
     initial += [weight("wide", 10, 8), weight("bias", 10)]
     shape = (2, 3, 12, 12)
     outputs = [("scores", (2, 10)), ("f", (2, 8))]

@@ -46,6 +46,12 @@ _LISTS: Final = ("torch.prim.ListConstruct", "torch.prim.TupleConstruct")
 _LITERAL: Final = "torch.vtensor.literal"
 _FOREIGN: Final = "torch.operator"
 _CONSTANT: Final = "torch.constant."
+# Views of torch's primitives, which cannot be traced, as operators that can.
+_VIEWS: Final[Mapping[str, OpOverload]] = {
+    "torch.prims.collapse": torch.ops.aten.flatten.using_ints,
+    "torch.prims.squeeze": torch.ops.aten.squeeze.dims,
+    "torch.prims.view_of": torch.ops.aten.alias.default,
+}
 # What an operator takes as a number in the dialect, by its type in the schema.
 _ENUMERATIONS: Final[Mapping[str, Mapping[int, object]]] = {
     "ScalarType": {number: kind for kind, number in TORCH_DTYPE_TO_INT.items()},
@@ -261,6 +267,8 @@ class _Reader:
             self._values[result] = self._graph.call_function(*parts)
 
     def _overload(self, one: ir.Operation) -> OpOverload:
+        if one.name in _VIEWS:
+            return _VIEWS[one.name]
         dialect, *names = one.name.split(".")
         if dialect == "torch" and len(names) in (2, 3):
             namespace, name, overload = (*names, "default")[:3]
