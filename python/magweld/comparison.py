@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Final
 
 # Calls in a row that one way answers. The first of them is not counted: caches hold
@@ -12,6 +13,8 @@ _FEWEST: Final = 4
 _MOST: Final = 6
 # Calls after which the comparison has ended if the time of each was added.
 CALLS: Final = 2 * _MOST // (_IN_A_ROW - 1) * _IN_A_ROW
+# Median over least time of calls of a machine that does little else meanwhile, at most.
+_CALM: Final = 1.5
 
 
 class Turns:
@@ -49,6 +52,18 @@ class Turns:
         """Least counted time of each way; None if one has none yet."""
         first, second = self.times
         return (min(first), min(second)) if first and second else None
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether the times of each way are alike, as they are on an idle machine.
+
+        On a busy one threads wait for each other and for a core, each way more or less
+        than it would alone.
+        """
+        return all(
+            bool(times) and statistics.median(times) <= _CALM * min(times)
+            for times in self.times
+        )
 
     @property
     def ratio(self) -> float | None:

@@ -30,7 +30,8 @@ _THREADS: Final = 2
 _CLEAR: Final = 1.25
 # Compiled code may be slower by this much: the ratio of least times has such noise.
 _TOLERATED: Final = 1.03
-# Ratio from which a verdict is worth keeping for other processes.
+# Ratio from which a verdict is worth keeping for other processes. Those of a machine
+# that was busy are not kept: other processes decide anew.
 _LASTING: Final = 1.1
 
 Call = Callable[..., Any]
@@ -495,7 +496,8 @@ class TieredGraph:
             self._judge(verdict)
         finally:
             self._lock.release()
-        if race.remember is not None and verdict.ratio >= _LASTING:
+        lasts = verdict.ratio >= _LASTING and race.turns.is_calm
+        if race.remember is not None and lasts:
             race.remember(verdict)
 
     def _judge(self, verdict: Verdict) -> None:

@@ -50,3 +50,21 @@ def test_a_way_answers_until_its_calls_are_timed() -> None:
     assert turns.way == 1
     assert turns.times == ([2.0, 2.0], [])
     assert turns.least is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "calm"),
+    [
+        ([1.0, 1.1, 9.0, 1.2], [2.0, 2.9, 2.0, 2.0], True),  # one call was interrupted
+        ([1.0, 1.1, 1.0, 1.2], [2.0, 34.0, 41.0, 30.0], False),
+        ([1.0, 2.0, 2.0, 3.0], [2.0, 2.0, 2.0, 2.0], False),
+        ([1.0, 1.0], [], False),
+    ],
+)
+def test_times_of_a_busy_machine_differ(
+    first: list[float], second: list[float], calm: bool
+) -> None:
+    turns = Turns()
+    turns.times[0].extend(first)
+    turns.times[1].extend(second)
+    assert turns.is_calm == calm

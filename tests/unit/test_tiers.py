@@ -28,12 +28,12 @@ class Code:
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
-        self._seconds = seconds
+        self.seconds = seconds
         self.calls = 0
 
     def __call__(self, *inputs: Any) -> Any:
         self.calls += 1
-        self._clock.now += self._seconds
+        self._clock.now += self.seconds
         return inputs
 
     def mlir(self, stage: str) -> str:
@@ -105,6 +105,16 @@ def test_a_clear_verdict_is_remembered(theirs: float, kept: int) -> None:
     for _ in range(12):
         graph()
     assert len(found) == kept
+
+
+def test_a_verdict_of_a_busy_machine_is_for_this_process_alone() -> None:
+    found: list[Verdict] = []
+    graph, _, torch = raced(1.0, 9.0, remember=found.append)
+    for _ in range(40):
+        torch.seconds = 9.0 + 20 * (torch.calls % 4)
+        graph()
+    assert graph.is_clearly_compiled
+    assert not found
 
 
 def test_what_torch_is_known_to_win_is_not_compiled() -> None:
