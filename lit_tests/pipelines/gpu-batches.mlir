@@ -6,8 +6,8 @@
 // RUN: %{to}="builtin.module(magweld-gpu{target=nvvm:sm_90a@h100 compile-to=tiled batch=true})" %s | filecheck %s
 // RUN: %{to}="builtin.module(magweld-gpu{target=rocdl:gfx942 compile-to=tiled batch=true})" %s | filecheck %s
 //
-// One member for each launch, unless it is asked for.
-// RUN: %{to}="builtin.module(magweld-gpu{target=nvvm:sm_90a@h100 compile-to=tiled})" %s | filecheck %s --check-prefix=APART
+// One member for each launch, where that is asked for.
+// RUN: %{to}="builtin.module(magweld-gpu{target=nvvm:sm_90a@h100 compile-to=tiled batch=false})" %s | filecheck %s --check-prefix=APART
 
 // CHECK-LABEL: func.func @main(
 // CHECK:         call @batch_0(

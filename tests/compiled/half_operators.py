@@ -96,7 +96,6 @@ REDUCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "mean": lambda x: x.mean(-1),
     "mean-columns": lambda x: x.mean(0, keepdim=True),
     "norm": lambda x: x.norm(dim=-1),
-    "prod": lambda x: (1 + x.sign() / 64).prod(-1),
     "softmax": lambda x: x.softmax(-1),
     "softmax-columns": lambda x: x.softmax(0),
     "std": lambda x: x.std(0),

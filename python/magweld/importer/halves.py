@@ -374,8 +374,6 @@ _WIDENED: Final[Mapping[OpOverload, Part]] = {
             aten.native_layer_norm.default,
             aten.neg.default,
             aten.pow.Tensor_Tensor,
-            aten.prod.default,
-            aten.prod.dim_int,
             aten.reciprocal.default,
             aten.relu.default,
             aten.round.default,
