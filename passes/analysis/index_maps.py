@@ -42,6 +42,17 @@ def loop_extents(
     return tuple(known[loop] for loop in loops)
 
 
+def loops_of(map_: Any) -> list[int]:
+    """Return the loops that index a dimension alone, in order of the dimensions."""
+    return [e.position for e in map_.results if isinstance(e, ir.AffineDimExpr)]
+
+
+def is_projection(map_: Any) -> bool:
+    """Return whether every index is a loop or a constant."""
+    simple = (ir.AffineDimExpr, ir.AffineConstantExpr)
+    return all(isinstance(expr, simple) for expr in map_.results)
+
+
 def _terms(expr: Any, factor: int) -> list[tuple[int, int]] | None:
     if isinstance(expr, ir.AffineConstantExpr):
         return [(_CONSTANT, factor * expr.value)]

@@ -7,7 +7,11 @@ from typing import Any
 
 from magweld.bindings import ir, linalg
 from magweld.dialects.tile_graph import captured_values
-from magweld.passes.analysis.index_maps import loop_extents
+from magweld.passes.analysis.index_maps import (
+    is_projection,
+    loop_extents,
+    loops_of,
+)
 from magweld.passes.ir.cloning import defining_op
 from magweld.passes.ir.constants import constant_number, filled_with
 
@@ -63,13 +67,13 @@ def reduction_of(op: Any) -> Reduction | None:
     if linalg.isa_convolution_op(op) or not _has_plain_types(op):
         return None
     maps = [attribute.value for attribute in linalg.get_indexing_maps(op) or ()]
-    if not maps or not all(_is_projection(map_) for map_ in maps):
+    if not maps or not all(_takes_loops_once(map_) for map_ in maps):
         return None
     extents = loop_extents(maps, [_shape(value) for value in op.operands])
     merge, start = _merge(op), filled_with(op.operands[len(op.operands) - 1])
     if extents is None or merge is None or not _changes_nothing(merge, start):
         return None
-    kept = set(_loops(maps[-1]))
+    kept = set(loops_of(maps[-1]))
     reduced = tuple(loop for loop in range(len(extents)) if loop not in kept)
     if not reduced:
         return None
@@ -93,17 +97,10 @@ def _shape(value: Any) -> tuple[int, ...]:
     return tuple(ir.RankedTensorType(value.type).shape)
 
 
-def _is_projection(map_: Any) -> bool:
+def _takes_loops_once(map_: Any) -> bool:
     """Whether every index is a loop that occurs once, or a constant."""
-    loops = _loops(map_)
-    simple = (ir.AffineDimExpr, ir.AffineConstantExpr)
-    return len(set(loops)) == len(loops) and all(
-        isinstance(expr, simple) for expr in map_.results
-    )
-
-
-def _loops(map_: Any) -> list[int]:
-    return [e.position for e in map_.results if isinstance(e, ir.AffineDimExpr)]
+    loops = loops_of(map_)
+    return len(set(loops)) == len(loops) and is_projection(map_)
 
 
 def _merge(op: Any) -> str | None:

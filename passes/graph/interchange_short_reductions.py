@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg
 from magweld.passes.analysis.elementwise import has_plain_init, rebuild
+from magweld.passes.analysis.index_maps import is_projection
 from magweld.passes.analysis.long_reductions import Reduction, reduction_of
 from magweld.passes.infrastructure.base import FunctionPass
 from magweld.passes.ir.cloning import defining_op
@@ -110,13 +111,12 @@ def _takes_any_order(op: Any) -> bool:
     *reads, written = [attribute.value for attribute in op.indexing_maps]
     is_whole = written == ir.AffineMap.get_identity(written.n_dims) and written.results
     body = op.regions[0].blocks[0].operations
-    simple = (ir.AffineDimExpr, ir.AffineConstantExpr)
     return bool(
         is_whole
         and has_plain_init(op)
         and op.results[0].type.has_static_shape
         and all(inner.operation.name != "linalg.index" for inner in body)
-        and all(isinstance(expr, simple) for map_ in reads for expr in map_.results)
+        and all(map(is_projection, reads))
     )
 
 

@@ -8,19 +8,22 @@ from math import prod
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg, tensor
-from magweld.passes.analysis.index_maps import loop_extents
+from magweld.passes.analysis.index_maps import (
+    is_projection,
+    loop_extents,
+    loops_of,
+)
 from magweld.passes.analysis.operator_model import is_rematerialised
 from magweld.passes.infrastructure.base import FunctionPass
 from magweld.passes.ir.cloning import defining_op
 from magweld.passes.ir.linalg_builder import build_generic, map_array
 from magweld.passes.ir.slices import static_slice
 from magweld.passes.ir.utils import operations_of
+from magweld.passes.tiling.loop_nests import PACKED_READS
 
 # Elements of the innermost loop that fill a vector, and of reductions that are not
 # vectorised themselves.
 _LANES = 8
-# How often each element is read, from which on its copy is worth it.
-_LEAST_READS = 8
 # Iterations of an operation below which nothing is worth a further one.
 _LEAST_ITERATIONS = 1 << 14
 
@@ -70,14 +73,13 @@ def _innermost(op: linalg.GenericOp) -> tuple[int, tuple[int, ...]]:
         return none
     maps = [attribute.value for attribute in op.indexing_maps]
     extents = loop_extents(maps, [tuple(type_.shape) for type_ in types])
-    written = [e for e in maps[-1].results if isinstance(e, ir.AffineDimExpr)]
-    if not extents or prod(extents) < _LEAST_ITERATIONS or not written:
+    if not extents or prod(extents) < _LEAST_ITERATIONS:
         return none
-    if written[-1] != maps[-1].results[-1]:
+    *_, innermost = maps[-1].results or (None,)
+    if not isinstance(innermost, ir.AffineDimExpr):
         return none
-    kept = {expr.position for expr in written}
-    reduced = prod(extent for loop, extent in enumerate(extents) if loop not in kept)
-    lane = written[-1].position
+    # Iterations that read one element of the result are those that reduce to it.
+    reduced, lane = _reads(maps[-1], extents), innermost.position
     return (lane, extents) if extents[lane] >= _LANES >= reduced else none
 
 
@@ -87,7 +89,7 @@ def _pack_operands(
     maps = [attribute.value for attribute in op.indexing_maps]
     for number, value in enumerate(list(op.inputs)):
         place = _strided_place(value, maps[number], lane)
-        if place is None or _reads(maps[number], extents) < _LEAST_READS:
+        if place is None or _reads(maps[number], extents) < PACKED_READS:
             continue
         if (value, place) not in packed:
             packed[value, place] = _packed(value, place)
@@ -100,8 +102,7 @@ def _pack_operands(
 
 def _strided_place(value: Any, map_: Any, lane: int) -> int | None:
     """Return which dimension the loop indexes, if its elements lie apart."""
-    simple = (ir.AffineDimExpr, ir.AffineConstantExpr)
-    if not all(isinstance(expr, simple) for expr in map_.results):
+    if not is_projection(map_):
         return None
     loop = ir.AffineExpr.get_dim(lane)
     places = [place for place, expr in enumerate(map_.results) if expr == loop]
@@ -121,9 +122,7 @@ def _stride(value: Any, place: int) -> int:
 
 def _reads(map_: Any, extents: tuple[int, ...]) -> int:
     """Return how many iterations read one element."""
-    dims = (expr for expr in map_.results if isinstance(expr, ir.AffineDimExpr))
-    indexing = {expr.position for expr in dims}
-    return prod(e for loop, e in enumerate(extents) if loop not in indexing)
+    return prod(e for loop, e in enumerate(extents) if loop not in loops_of(map_))
 
 
 def _packed(value: Any, place: int) -> Any:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Operations on an element that are repeated rather than stored and loaded.
 MOST_REPEATED = 2
 # Iterations that read one element of what was read across memory, from which on it is
-# stored side by side.
+# stored side by side: pack-strided-operands makes copies for as many, which stay.
 PACKED_READS = 8
 # What may compute what it reads.
 FUSING_KINDS = frozenset({OperatorKind.ELEMENTWISE, OperatorKind.REDUCTION})
