@@ -49,6 +49,9 @@ def onnxruntime(model: nn.Module, inputs: Inputs) -> Call:
     assert exported is not None
     options = ort.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
+    # Its threads spin for tens of milliseconds behind a call by default, on the cores
+    # of the peer whose turn is next: its own calls take as long without.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     session = ort.InferenceSession(
         exported.model_proto.SerializeToString(),
         options,
