@@ -54,6 +54,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ),
     ("linearize-conv-rows", "magweld.passes.cpu.linearize_conv_rows:LinearizeConvRows"),
     ("expand-bags", "magweld.passes.graph.expand_bags:ExpandBags"),
+    ("expand-bfloat", "magweld.passes.cpu.expand_bfloat:ExpandBfloat"),
     ("batch-kernels", "magweld.passes.plan.batch_kernels:BatchKernels"),
     ("join-runtime-loops", "magweld.passes.graph.join_runtime_loops:JoinRuntimeLoops"),
     ("lower-subgraphs", "magweld.passes.plan.lower_subgraphs:LowerSubgraphs"),

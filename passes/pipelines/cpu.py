@@ -7,6 +7,7 @@ from itertools import chain
 from magweld.passes.cpu.annotate_kernels import AnnotateKernels
 from magweld.passes.cpu.bfloat_to_integer import BfloatToInteger
 from magweld.passes.cpu.block_reductions import BlockReductions
+from magweld.passes.cpu.expand_bfloat import ExpandBfloat
 from magweld.passes.cpu.expand_math import ExpandMath
 from magweld.passes.cpu.expand_winograd import ExpandWinograd
 from magweld.passes.cpu.fuse_epilogues import FuseEpilogues
@@ -91,7 +92,8 @@ def _vectorized_steps(unit: VectorUnit) -> tuple[Step, ...]:
         # bfloat is a format of memory: LLVM would call a library to round to it, and
         # move its vectors element by element.
         Upstream("arith-emulate-unsupported-floats{source-types=bf16 target-type=f32}"),
-        Upstream("arith-expand{include-bf16=1}"),
+        ExpandBfloat(unit.bits, unit.registers, unit.pairs),
+        Upstream("arith-expand"),
         BfloatToInteger(),
         AnnotateKernels(unit.bits),
     )
