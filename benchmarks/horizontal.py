@@ -1,13 +1,14 @@
 """Many equal small operators: torch, torch.compile, magweld with and without batches.
 
     python benchmarks/horizontal.py [--cases NAME ...] [--members N ...] [--rounds N]
-        [--threads N] [--group-batch] [-o FILE]
+        [--threads N] [--group-batch] [--iree] [-o FILE]
 
 `apart` is magweld with a launch for each kernel, `launches` the kernel steps of both.
 `compile` is the CPU time of our compiler for one cold compilation, in this process, and
 `search` the part of it that finds what runs in one launch.
 `--group-batch` adds torch.compile with its group-batch and split-cat fusions, which are
-off by default. All peers of a case run in turns; ratios are of least times.
+off by default, `--iree` adds IREE, where it takes a case. All peers of a case run in
+turns; ratios are of least times.
 """
 
 from __future__ import annotations
@@ -28,12 +29,16 @@ from horizontal_models import (
     Branches,
     Dlrm,
     Experts,
+    OptimiserStep,
     Parts,
     SplitAndJoin,
+    adam_step,
     linear,
+    momentum_step,
     norm,
     perceptron,
 )
+from model_peers import iree
 from reporting import report_file, reported
 from rich.console import Console
 from rich.table import Table
@@ -78,11 +83,15 @@ CASES: dict[str, Callable[[int], nn.Module]] = {
     "split-norm-join": partial(SplitAndJoin, norm),
     "bags": Bags,
     "dlrm": Dlrm,
+    "sgd": lambda _: OptimiserStep(momentum_step, 1),
+    "adam": lambda _: OptimiserStep(adam_step, 2),
 }
 
 
-def arguments_of(name: str, members: int) -> list[Tensor]:
+def arguments_of(name: str, members: int, module: nn.Module) -> list[Tensor]:
     """Return the inputs of a case."""
+    if isinstance(module, OptimiserStep):
+        return module.arguments(members)
     if name == "bags":
         return [torch.randint(0, 1000, (ROWS, 8)) for _ in range(members)]
     if name == "dlrm":
@@ -130,7 +139,8 @@ def ours(
 
 def run_case(name: str, members: int, options: argparse.Namespace) -> dict[str, Any]:
     """Measure one case; fails where a result is wrong."""
-    module, arguments = CASES[name](members).eval(), arguments_of(name, members)
+    module = CASES[name](members).eval()
+    arguments = arguments_of(name, members, module)
     made: dict[str, Any] = {}
     peers: dict[str, Callable[..., Any]] = {"eager": module}
     if not options.no_torch_compile:
@@ -149,16 +159,35 @@ def run_case(name: str, members: int, options: argparse.Namespace) -> dict[str, 
             torch.testing.assert_close(
                 calls["group-batch"](), expected, rtol=1e-4, atol=1e-4
             )
+    absent = add_iree(calls, module, arguments, expected) if options.iree else ""
     times = interleaved(calls, options.rounds)
     mine = times["magweld"].min_ms
     return {
         "case": f"{name}-{members}",
+        "iree_absent": absent,
         "times": {peer: t.as_dict() for peer, t in times.items()},
         "over": {p: t.min_ms / mine for p, t in times.items() if p != "magweld"},
         "launches": {peer: launches(graph) for peer, graph in made.items()},
         "compile_cpu_s": compile_seconds(made["magweld"]),
         "search_cpu_s": search_seconds(made["magweld"]),
     }
+
+
+def add_iree(
+    calls: dict[str, Callable[[], Any]],
+    module: nn.Module,
+    arguments: Sequence[Tensor],
+    expected: Any,
+) -> str:
+    """Add IREE to the calls of a case; return why it is not there, if it is not."""
+    # What goes wrong in a peer is its row, whatever it is.
+    try:
+        call = iree(module, tuple(arguments))
+        torch.testing.assert_close(call(), expected, rtol=1e-4, atol=1e-4)
+    except Exception as reason:
+        return f"{type(reason).__name__}: {reason}".splitlines()[0][:200]
+    calls["iree"] = call
+    return ""
 
 
 def launches(graph: Any) -> int:
@@ -190,7 +219,8 @@ def search_seconds(graph: Any) -> float:
 
 def show(results: Sequence[dict[str, Any]]) -> None:
     """Print the results as a table."""
-    names = list(results[0]["times"])
+    # A peer may not take every case.
+    names = list(dict.fromkeys(name for r in results for name in r["times"]))
     table = Table(
         "case",
         *(f"{name} us" for name in names),
@@ -203,13 +233,23 @@ def show(results: Sequence[dict[str, Any]]) -> None:
         counts = result["launches"]
         table.add_row(
             result["case"],
-            *(f"{result['times'][name]['min_ms'] * 1e3:.0f}" for name in names),
-            *(f"{ratio:.2f}" for ratio in result["over"].values()),
+            *(_microseconds(result, name) for name in names),
+            *(_ratio(result, name) for name in names if name != "magweld"),
             f"{counts['apart']} -> {counts['magweld']}",
             f"{result['search_cpu_s']:.2f}",
             f"{result['compile_cpu_s']:.1f}",
         )
     Console(width=120).print(table)
+
+
+def _microseconds(result: dict[str, Any], name: str) -> str:
+    found = result["times"].get(name)
+    return "-" if found is None else f"{found['min_ms'] * 1e3:.0f}"
+
+
+def _ratio(result: dict[str, Any], name: str) -> str:
+    found = result["over"].get(name)
+    return "-" if found is None else f"{found:.2f}"
 
 
 def parsed() -> argparse.Namespace:
@@ -221,6 +261,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--no-torch-compile", action="store_true")
     parser.add_argument("--group-batch", action="store_true")
+    parser.add_argument("--iree", action="store_true")
     parser.add_argument("-o", type=Path, default=report_file(__file__))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)

@@ -136,6 +136,49 @@ class Dhen(nn.Module):
         return self.top(torch.cat(features, -1)).sigmoid()
 
 
+class OptimiserStep(nn.Module):
+    """A step of an optimiser on many parameters, as a function of all that it reads."""
+
+    def __init__(self, update: Callable[..., tuple[Tensor, ...]], states: int) -> None:
+        super().__init__()
+        self.update, self.states = update, states
+
+    def forward(self, *tensors: Tensor) -> list[Tensor]:
+        """Take all parameters, their gradients, then their states, kind by kind."""
+        count = len(tensors) // (2 + self.states)
+        rows = [tensors[k : k + count] for k in range(0, len(tensors), count)]
+        made = [self.update(*one) for one in zip(*rows, strict=True)]
+        return [tensor for kind in zip(*made, strict=True) for tensor in kind]
+
+    def arguments(self, count: int) -> list[Tensor]:
+        """Return parameters of layers of two sizes, their gradients and states."""
+        shapes = [PARAMETERS[k % len(PARAMETERS)] for k in range(count)]
+        kinds = [[torch.randn(s) for s in shapes] for _ in range(2 + self.states)]
+        # Second moments are not negative.
+        kinds[2:] = [[x.abs() for x in kind] for kind in kinds[2:]]
+        return [tensor for kind in kinds for tensor in kind]
+
+
+# Weights and biases of small layers.
+PARAMETERS = ((WIDTH, WIDTH), (WIDTH,), (2 * WIDTH, WIDTH), (2 * WIDTH,))
+
+
+def momentum_step(x: Tensor, gradient: Tensor, momentum: Tensor) -> tuple[Tensor, ...]:
+    """Return a parameter and its momentum as torch.optim.SGD makes them."""
+    momentum = momentum * 0.9 + gradient
+    return x - 0.01 * momentum, momentum
+
+
+def adam_step(
+    x: Tensor, gradient: Tensor, first: Tensor, second: Tensor
+) -> tuple[Tensor, ...]:
+    """Return a parameter and its moments as torch.optim.Adam makes them, step 10."""
+    first = first.lerp(gradient, 0.1)
+    second = second * 0.999 + 0.001 * gradient * gradient
+    scale = second.sqrt() / (1 - 0.999**10) ** 0.5 + 1e-8
+    return x - 0.001 / (1 - 0.9**10) * (first / scale), first, second
+
+
 def perceptron() -> nn.Module:
     """Return a multilayer perceptron with a norm."""
     return nn.Sequential(

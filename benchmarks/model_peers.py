@@ -90,7 +90,14 @@ def iree(model: nn.Module, inputs: Inputs) -> Call:
     arrays = [
         iree.runtime.asdevicearray(config.device, value.numpy()) for value in inputs
     ]
-    return lambda: torch.from_numpy(function(*arrays).to_host())
+    return lambda: _tensors(function(*arrays))
+
+
+def _tensors(made: Any) -> Any:
+    """Return what an IREE function has made as tensors."""
+    if isinstance(made, list | tuple):
+        return [_tensors(one) for one in made]
+    return torch.from_numpy(made.to_host())
 
 
 PEERS: dict[str, Callable[[nn.Module, Inputs], Call]] = {

@@ -141,6 +141,11 @@ def _describe_report(report: dict[str, Any]) -> list[str]:
         f"  Python runs branches and loops: {reason}"
         for reason in report.get("control", ())
     )
+    lines += (
+        _describe_joint(group)
+        for group in report.get("groups", ())
+        if "kernels" in group
+    )
     lines += (f"  {remark}" for remark in report.get("remarks", ()))
     if "all_sizes" in report:
         which = "one program for all sizes"
@@ -167,6 +172,14 @@ def _describe_repeat(found: dict[str, Any], places: dict[str, list[str]]) -> str
     return (
         f"  no loop of {found['count']} x {found['operators']} operators:"
         f" {found['reason']}: {where} [{found['id']}]"
+    )
+
+
+def _describe_joint(group: dict[str, Any]) -> str:
+    kernels = list(dict.fromkeys(group["kernels"]))
+    return (
+        f"  {len(kernels)} kernels in one launch, {len(group['members'])} calls:"
+        f" {shorten(kernels, _SHOWN_OPERATORS)}"
     )
 
 

@@ -99,7 +99,8 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         OPERATORS,
         ("func.call",),
         ir.ArrayAttr,
-        "operators that the call computes; a list for each member of a batch",
+        "operators that the call computes; a list for each member of a batch, and for "
+        "each part of a joint call",
     ),
     DiscardableAttr(
         REDUCTION_BLOCK,
@@ -227,6 +228,13 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         ("func.func",),
         ir.DictAttr,
         "branch whose arms are functions, of the declaration that stands for it",
+    ),
+    DiscardableAttr(
+        "magweld.joint",
+        ("func.func",),
+        ir.ArrayAttr,
+        "kernels that a call runs side by side, each with its share of the work, of "
+        "the declaration that stands for it",
     ),
     DiscardableAttr(
         "magweld.library",

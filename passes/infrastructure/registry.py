@@ -56,6 +56,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("expand-bags", "magweld.passes.graph.expand_bags:ExpandBags"),
     ("expand-bfloat", "magweld.passes.cpu.expand_bfloat:ExpandBfloat"),
     ("batch-kernels", "magweld.passes.plan.batch_kernels:BatchKernels"),
+    (
+        "co-schedule-kernels",
+        "magweld.passes.plan.co_schedule_kernels:CoScheduleKernels",
+    ),
     ("join-runtime-loops", "magweld.passes.graph.join_runtime_loops:JoinRuntimeLoops"),
     ("lower-subgraphs", "magweld.passes.plan.lower_subgraphs:LowerSubgraphs"),
     (

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import EXTERNAL, SHIFT, element_bytes, is_kernel
 from magweld.passes.analysis.control_calls import ControlCall, WhileCall, control_of
+from magweld.passes.analysis.joint_calls import joint_of, verify_joint
 from magweld.passes.analysis.loop_calls import LoopCall, loop_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.cloning import defining_op
@@ -46,9 +47,14 @@ class PlanMemory(Pass):
         """Plan the functions that call kernels, libraries or externals.
 
         Raises:
-            PassError: Two calls write one destination.
+            PassError: Two calls write one destination, or a joint call does not take
+                what its parts do.
         """
         functions = {f.name.value: f for f in functions_of(module)}
+        for function in functions.values():
+            joint = joint_of(function)
+            if joint is not None:
+                verify_joint(function, joint, functions)
         hosts = [
             function
             for function in functions.values()

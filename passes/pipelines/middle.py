@@ -46,6 +46,7 @@ from magweld.passes.memory.outline_memory_tiles import OutlineMemoryTiles
 from magweld.passes.memory.plan_memory import PlanMemory
 from magweld.passes.phase.verify_phase import VerifyPhase
 from magweld.passes.plan.batch_kernels import BatchKernels
+from magweld.passes.plan.co_schedule_kernels import CoScheduleKernels
 from magweld.passes.plan.lower_subgraphs import LowerSubgraphs
 from magweld.passes.plan.plan_execution import PlanExecution
 from magweld.passes.tile.apply_plans import ApplyPlans
@@ -138,6 +139,8 @@ def graph_steps(
     shift: tuple[Step, ...] = ()
     if batch and not memory_budget:
         batches = (replace(batch, launch_bytes=target.launch_bytes),)
+        if target.backend is Backend.CPU:
+            batches = (*batches, _co_schedule(batch, device))
         shift = (ShiftSlices(target.pointer_alignment),)
     form = FormTileGraph(device)
     # What is made tile by tile becomes functions of its own, which are graphs then.
@@ -159,7 +162,7 @@ def graph_steps(
             *outline,
             ApplyPlans(fusion),
             SelectImplementation(library),
-            ConnectOperators(fusion),
+            ConnectOperators(fusion, batch=bool(batches)),
             ExtractSubgraphs(),
             *shift,
             SelectTiles(),
@@ -174,6 +177,13 @@ def graph_steps(
             PlanMemory(),
         ),
     }
+
+
+def _co_schedule(batch: BatchKernels, device: str) -> CoScheduleKernels:
+    """Return how kernels run side by side, within the bounds and rules of batches."""
+    return CoScheduleKernels(
+        device, batch.minimum, batch.maximum, batch.depth, rules=batch.rules
+    )
 
 
 def graph_pipeline(

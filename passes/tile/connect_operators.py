@@ -54,12 +54,15 @@ class ConnectOperators(FunctionPass):
             element by element, "none" leaves every operator to itself.
         width: How many groupings are carried on; 1 gives nothing back.
         trials: How often a group of a graph may be tried without a part of it.
+        batch: Whether equal groups that are independent count as one launch, in which
+            units that one of them would leave idle compute others.
     """
 
     name: ClassVar[str] = "connect-operators"
     fusion: Fusion = "all"
     width: int = WIDTH
     trials: int = TRIALS
+    batch: bool = False
 
     def run_on_function(self, function: Any) -> None:
         """Set the level of the edges in the graphs of `function`."""
@@ -67,7 +70,7 @@ class ConnectOperators(FunctionPass):
             return
         body, scheduler = read_body(function), Scheduler(device_of(function))
         library = _library_operators(body)
-        merger = Merger(body, scheduler, self.fusion, library)
+        merger = Merger(body, scheduler, self.fusion, library, self.batch)
         Connector(merger, self.width, self.trials).annotate()
         _annotate_indirect(function, body)
 

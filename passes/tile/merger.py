@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,9 +13,12 @@ from magweld.passes.analysis.dependences import comes_back, readers_by_place
 from magweld.passes.analysis.graph_body import GraphBody
 from magweld.passes.analysis.stream_marks import decided_step
 from magweld.passes.tile.grouping import Grouping
+from magweld.passes.tiling.batched_cost import LARGE_BYTES, batched_seconds
+from magweld.passes.tiling.cost import COPY_SECONDS
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.policy import Scheduler, tile_levels
 from magweld.passes.tiling.propagation import Refusal
+from magweld.passes.tiling.regions import OperatorKind
 from magweld.passes.tiling.trials import Plan
 from magweld.targets.device import LevelKind
 
@@ -45,12 +49,14 @@ class Merger:
         scheduler: Plans groups.
         fusion: Which operators may share a kernel.
         library: Positions of the operators that a library computes.
+        batch: Whether equal groups that are independent share a launch.
     """
 
     body: GraphBody
     scheduler: Scheduler
     fusion: Fusion
     library: Collection[int]
+    batch: bool = False
     _groups: dict[Members, Group] = field(default_factory=dict)
     _equal: dict[Group, Group] = field(default_factory=dict)
     _refusals: dict[tuple[Members, ...], Refusal | None] = field(default_factory=dict)
@@ -76,7 +82,10 @@ class Merger:
     def seconds(self, members: Members) -> float:
         """Return the predicted time of a group, a stream's with its margin."""
         plan = self.plan(members)
-        return _weighed(plan) if isinstance(plan, Plan) else UNKNOWN_SECONDS
+        if not isinstance(plan, Plan):
+            return UNKNOWN_SECONDS
+        margin = 1 + STREAM_MARGIN * (plan.tiles.blocks is not None)
+        return self._launched(plan, members) * margin
 
     def melts(self, grouping: Grouping, parts: tuple[int, ...]) -> bool:
         """Whether the first of two groups goes into the other element by element.
@@ -112,6 +121,8 @@ class Merger:
         melts = self.melts(grouping, parts)
         if self.fusion == "none" or (self.fusion == "registers" and not melts):
             return Refusal("not-asked", f"fusion is '{self.fusion}'")
+        # Members that one reader joins may be faster side by side.
+        melts = melts and not self._joins_members(parts)
         clusters = tuple(grouping.clusters[part].members for part in parts)
         if planned:
             return self._refuse_plan(clusters, melts, planned)
@@ -150,12 +161,64 @@ class Merger:
     def _weigh(self, together: Plan, clusters: tuple[Members, ...]) -> Refusal | None:
         """Why it is slower to run groups as one, if it is."""
         plans = [self.plan(members) for members in clusters]
-        before = sum(plan.cost.seconds for plan in plans if isinstance(plan, Plan))
-        known = all(isinstance(plan, Plan) for plan in plans)
-        if not known or _weighed(together) <= before:
+        if not all(isinstance(plan, Plan) for plan in plans):
             return None
-        seconds = together.cost.seconds
+        before = sum(
+            self._launched(plan, members)
+            for plan, members in zip(plans, clusters, strict=True)
+            if isinstance(plan, Plan)
+        )
+        members = tuple(sorted(member for one in clusters for member in one))
+        if self.seconds(members) <= before:
+            return None
+        seconds = self._launched(together, members)
         return Refusal("slower", f"{seconds:.3e} s together, {before:.3e} s apart")
+
+    def _launched(self, plan: Plan, members: Members) -> float:
+        """Return the predicted time of a group in the launch that it is in."""
+        if not self.batch:
+            return plan.cost.seconds
+        count = min(self._twins[member] for member in members)
+        if count == 1 or plan.cost.traffic >= LARGE_BYTES:
+            return plan.cost.seconds + self._waited(plan, members)
+        device = self.scheduler.device
+        return batched_seconds(plan.cost, plan.tiles.grid, device, plan.level, count)
+
+    def _waited(self, plan: Plan, members: Members) -> float:
+        """Return what blocks of a GPU wait for parts of a concatenation, one by one.
+
+        Each part that would be a member of a batch begins with loads of its own.
+        """
+        *others, root = members
+        joins = self.body.models[root].kind is OperatorKind.CONCATENATION
+        if not (joins and self._is_staged):
+            return 0.0
+        made = {edge.producer for edge in self.body.edges_to[root]}
+        parts = [one for one in others if one in made and self._twins[one] > 1]
+        units = max(1, self.scheduler.device.level(plan.level).units)
+        return len(parts) * -(-plan.tiles.grid // units) * COPY_SECONDS
+
+    @cached_property
+    def _twins(self) -> tuple[int, ...]:
+        """For each operator how many equal ones wait for as many others as it does."""
+        levels = [0] * len(self.readers)
+        for place, readers in enumerate(self.readers):
+            for reader in readers:
+                levels[reader] = max(levels[reader], levels[place] + 1)
+        kinds = [
+            (self.group((member,)), levels[place])
+            for member, place in enumerate(self.places)
+        ]
+        count = Counter(kinds)
+        return tuple(count[kind] for kind in kinds)
+
+    def _joins_members(self, parts: tuple[int, ...]) -> bool:
+        """Whether a concatenation takes what would be a member of a batch."""
+        *others, root = parts
+        if not self.batch:
+            return False
+        joins = self.body.models[root].kind is OperatorKind.CONCATENATION
+        return joins and min(self._twins[other] for other in others) > 1
 
     def _refuse_outputs(self, grouping: Grouping, together: Members) -> Refusal | None:
         """Why a group cannot store what its readers elsewhere want, if it cannot."""
@@ -212,7 +275,3 @@ class Merger:
         return {
             c: c in inside for c, a in connects.items() if c in inside or "refused" in a
         }
-
-
-def _weighed(plan: Plan) -> float:
-    return plan.cost.seconds * (1 + STREAM_MARGIN * (plan.tiles.blocks is not None))

@@ -22,7 +22,7 @@ from magweld.passes.tile.reduction_chain import (
     function_of,
 )
 from magweld.passes.tile.select_implementation import LibraryUse, SelectImplementation
-from magweld.passes.tiling.cost import LAUNCH_SECONDS, cost
+from magweld.passes.tiling.cost import cost
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.policy import (
     MODEL_ACCURACY,
@@ -34,6 +34,7 @@ from magweld.passes.tiling.propagation import Refusal, propagate
 from magweld.passes.tiling.tile_sizes import divisors
 from magweld.passes.tiling.trials import CACHE_SHARE, Plan
 from magweld.targets import device as device_named
+from magweld.targets.device import LAUNCH_SECONDS
 
 # More parts leave nothing idle that this many for each unit would, ...
 PARTS_OF_UNIT = 4

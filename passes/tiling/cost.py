@@ -26,12 +26,17 @@ from magweld.passes.tiling.propagation import Tiles
 from magweld.passes.tiling.regions import Interval
 from magweld.passes.tiling.steps import block_count
 from magweld.passes.tiling.vectors import vector_waste
-from magweld.targets.device import ARITHMETIC, Device, Level, LevelKind
+from magweld.targets.device import (
+    ARITHMETIC,
+    LAUNCH_SECONDS,
+    Device,
+    Level,
+    LevelKind,
+)
 
 # Fixed costs that make a plan of a million tiny tiles lose against a few large ones.
 # Orders of magnitude, not measurements of one machine.
 TILE_SECONDS = 50e-9
-LAUNCH_SECONDS = 3e-6
 # How much of the time of the faster levels is not hidden behind the slowest.
 OVERLAP_LOSS = 0.5
 # From the copy of a step of operands to shared memory until it is there. An order of
@@ -128,7 +133,7 @@ def with_copies(
     rounds = -(-tiles.grid // units) * steps
     waited = rounds * COPY_SECONDS / (max(1, beside) * max(1, held - 1))
     fixed = fixed_seconds(tiles.grid * _blocks(tiles), units)
-    busy = _overlapped(price.shares, OVERLAP_LOSS / held)
+    busy = overlapped(price.shares, OVERLAP_LOSS / held)
     seconds = max(busy, waited) if held > 1 else busy + waited
     return replace(price, seconds=seconds + fixed)
 
@@ -232,10 +237,10 @@ def cost_of(
     inner, workers = device.levels.index(level), max(1, level.units)
     loaded = work.reads.by_tiles(device.levels[inner - 1].transaction)
     stored = _bytes_written(group, tiles, device, inner - 1, inner)
-    waves = _waves(tiles.grid, workers)
-    own = _own_shares(work, (loaded, stored), device, level, waves)
+    idle = waves(tiles.grid, workers)
+    own = _own_shares(work, (loaded, stored), device, level, idle)
     fixed = fixed_seconds(tiles.grid * _blocks(tiles), workers)
-    if _overlapped(own, loss) + fixed > limit:
+    if overlapped(own, loss) + fixed > limit:
         return None  # before what takes longest to find out
     writes = [
         _bytes_written(group, tiles, device, outer, inner) for outer in range(inner)
@@ -251,7 +256,7 @@ def cost_of(
         for outer, read, written in zip(device.levels, reads, writes, strict=False)
     )
     shares = (*outer, *own)
-    seconds = _overlapped(shares, loss) + fixed
+    seconds = overlapped(shares, loss) + fixed
     if seconds > limit:
         return None
     return Cost(
@@ -264,7 +269,7 @@ def cost_of(
 
 
 def _own_shares(
-    work: Work, moved: tuple[int, int], device: Device, level: Level, waves: float
+    work: Work, moved: tuple[int, int], device: Device, level: Level, idle: float
 ) -> tuple[Share, Share]:
     """Return the shares of the level of the tiles and of arithmetic.
 
@@ -273,13 +278,13 @@ def _own_shares(
         moved: Bytes that they read from outside and write there.
         device: What runs them.
         level: Where they lie.
-        waves: How much longer it takes than if no unit were ever idle.
+        idle: How much longer it takes than if no unit were ever idle.
     """
     reuse = work.reuse + work.waiting * (level.kind is LevelKind.CACHE)
     into, out_of = (size + reuse for size in moved)
     into += work.loaded
-    seconds = level.transfer_seconds(into, out_of) * waves
-    slots = _slot_seconds(work.slots, device, waves)
+    seconds = level.transfer_seconds(into, out_of) * idle
+    slots = _slot_seconds(work.slots, device, idle)
     return (
         Share(level.name, into + out_of, seconds),
         Share(ARITHMETIC, work.operations, slots),
@@ -300,8 +305,8 @@ def arithmetic_seconds(
         units: How many tiles it runs at a time.
     """
     slots = sum([_slots(need, device) for need in needs]) * grid
-    waves = _waves(grid, units)
-    return _slot_seconds(slots, device, waves)
+    idle = waves(grid, units)
+    return _slot_seconds(slots, device, idle)
 
 
 def _slots(need: Need, device: Device) -> float:
@@ -314,11 +319,11 @@ def _slots(need: Need, device: Device) -> float:
     return known[1]
 
 
-def _slot_seconds(slots: float, device: Device, waves: float) -> float:
-    return slots * waves / (device.peak_gflops * 1e9)
+def _slot_seconds(slots: float, device: Device, idle: float) -> float:
+    return slots * idle / (device.peak_gflops * 1e9)
 
 
-def _waves(grid: int, units: int) -> float:
+def waves(grid: int, units: int) -> float:
     """Return how much longer tiles take than if no unit were ever idle.
 
     Bandwidths and arithmetic are of all units: idle ones in the last wave are lost.
@@ -335,7 +340,7 @@ def _sizes(box: tuple[Interval, ...]) -> tuple[int, ...]:
     return tuple([interval.size for interval in box])
 
 
-def _overlapped(shares: Sequence[Share], loss: float) -> float:
+def overlapped(shares: Sequence[Share], loss: float = OVERLAP_LOSS) -> float:
     """Return the time of parts that work side by side, but not entirely."""
     times = [share.seconds for share in shares]
     slowest = max(times)

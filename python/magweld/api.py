@@ -37,6 +37,7 @@ from magweld.logs import show_logs, topic
 from magweld.packed_text import unpack_text
 from magweld.passes.infrastructure.phases import GRAPH_PHASES, PHASES, Phase
 from magweld.piecewise import PiecewiseGraph, has_control
+from magweld.reports import members_of
 from magweld.runtime.container import encode_parts, encode_request
 from magweld.runtime.disassembly import disassemble
 from magweld.runtime.fingerprint import compiler_identity, program_key
@@ -236,13 +237,12 @@ class CompiledGraph:
         kinds = self.program.step_kinds()
         for kind, seconds in zip(kinds, self.measured, strict=False):
             before += seconds
-            ran: list[Any] = [kind]
+            ran: list[tuple[Any, float]] = [(kind, 1)]
             if kind == "generated":
-                group = next(groups)
-                members = group.get("members", [group["operators"]])
-                ran = [tuple(names) for names in members]
-            if known.issuperset(ran):
-                yield from ((made, before / len(ran)) for made in ran)
+                ran = [(m.operators, m.share) for m in members_of(next(groups))]
+            if known.issuperset(made for made, _ in ran):
+                whole = sum(share for _, share in ran)
+                yield from ((made, before * share / whole) for made, share in ran)
                 before = 0.0
 
 

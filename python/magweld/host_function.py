@@ -24,6 +24,7 @@ from magweld.dialects.tile_graph import (
 )
 from magweld.passes.analysis.batch_calls import batch_of, verify_batch
 from magweld.passes.analysis.control_calls import ControlCall, control_of
+from magweld.passes.analysis.joint_calls import JointCall, joint_of, verify_joint
 from magweld.passes.analysis.loop_calls import LoopCall, loop_of
 from magweld.passes.ir.utils import callee_of, located_error
 from magweld.passes.memory.plan_memory import CAST
@@ -57,6 +58,8 @@ class HostCall:
         runtime: Tiles of a kernel along an extent that a call tells.
         words: Value id of what such a kernel reads of the call, -1 for others.
         shifts: For each operand of a kernel, at which byte of it the kernel begins.
+        parts: The kernels of a launch of several, whose callee stands for it.
+        shares: For each part its share of the work.
     """
 
     kind: str
@@ -74,6 +77,8 @@ class HostCall:
     runtime: RuntimeTiles | None = None
     words: int = -1
     shifts: tuple[int, ...] = ()
+    parts: tuple[HostCall, ...] = ()
+    shares: tuple[int, ...] = ()
 
     def functions(self) -> tuple[str, ...]:
         """Return the functions that it runs, tiles, iterations or arms."""
@@ -248,33 +253,62 @@ class _Reader:
     def _kernel(
         self, op: Any, callee: str, operands: tuple[int, ...], results: tuple[int, ...]
     ) -> HostCall:
-        function = self._functions[callee]
-        batch = batch_of(function)
         inputs = list(op.operands)[: len(operands)]
-        shifts = tuple(self._shifts.get(value, 0) for value in inputs)
+        call = HostCall(
+            *("kernel", callee, operands, results),
+            shifts=tuple(self._shifts.get(value, 0) for value in inputs),
+        )
+        names = op.attributes[OPERATORS]
+        joint = joint_of(self._functions[callee])
+        if joint is None:
+            return self._part(call, names)
+        return self._joint(call, joint, names)
+
+    def _part(self, call: HostCall, names: Any) -> HostCall:
+        """Complete the call of a kernel, or of a batch of one.
+
+        Args:
+            call: What it reads and writes.
+            names: Of the operators that it computes, a list for each member of a batch.
+        """
+        function = self._functions[call.callee]
+        batch = batch_of(function)
         if batch is None:
-            report = _report(op, callee, function)
             runtime = RuntimeTiles.of(function)
-            return HostCall(
-                *("kernel", callee, operands, results),
-                report=report,
+            return replace(
+                call,
+                report=_report(names, call.callee, function),
                 runtime=runtime,
                 words=-1 if runtime is None else self._words(),
-                shifts=shifts,
             )
         kernel = self._functions[batch.kernel]
         verify_batch(function, batch, kernel)
-        report = _report(op, batch.kernel, kernel)
+        report = _report(names, batch.kernel, kernel)
         members = report["operators"]
         report |= {
             "operators": [name for names in members for name in names],
             "members": members,
         }
-        return HostCall(
-            *("kernel", batch.kernel, operands, results, batch.members),
-            report=report,
-            shifts=shifts,
+        return replace(call, callee=batch.kernel, members=batch.members, report=report)
+
+    def _joint(self, call: HostCall, joint: JointCall, names: Any) -> HostCall:
+        """Complete the call of several kernels in one launch."""
+        verify_joint(self._functions[call.callee], joint, self._functions)
+        parts = tuple(
+            self._part(
+                HostCall(
+                    *("kernel", part.callee, call.operands[read], call.results[made]),
+                    shifts=call.shifts[read],
+                ),
+                own,
+            )
+            for (part, read, made), own in zip(
+                joint.slices(self._functions), names, strict=True
+            )
         )
+        shares = tuple(part.share for part in joint.parts)
+        report = _joint_report(call.callee, parts, shares)
+        return replace(call, parts=parts, shares=shares, report=report)
 
     def _words(self) -> int:
         """Add what a kernel reads of the sizes of a call; a call sets it."""
@@ -294,7 +328,8 @@ class _Reader:
 
 
 def _is_kernel_call(function: Any) -> bool:
-    return is_kernel(function) or batch_of(function) is not None
+    joint = joint_of(function) is not None
+    return joint or is_kernel(function) or batch_of(function) is not None
 
 
 def _strides(shape: list[int]) -> list[int]:
@@ -367,12 +402,31 @@ def _python_value(attribute: Any) -> Any:
     return attribute.value
 
 
-def _report(op: Any, callee: str, function: Any) -> dict[str, Any]:
+def _report(names: Any, callee: str, function: Any) -> dict[str, Any]:
     report: dict[str, Any] = {
         "kernel": callee,
-        "operators": _python_value(op.attributes[OPERATORS]),
+        "operators": _python_value(names),
     }
     for name, attribute in reports_of(function).items():
         is_tile = isinstance(attribute, TileAttr)
         report[name] = list(attribute.sizes) if is_tile else _python_value(attribute)
     return report
+
+
+def _joint_report(
+    callee: str, parts: tuple[HostCall, ...], shares: tuple[int, ...]
+) -> dict[str, Any]:
+    """Tell what a launch of several kernels computes, as one of a batch does.
+
+    `kernels` and `shares` are those of each member beside `members`.
+    """
+    found: dict[str, Any] = {
+        name: [] for name in ("operators", "members", "kernels", "shares")
+    }
+    for part, share in zip(parts, shares, strict=True):
+        members = part.report.get("members", [part.report["operators"]])
+        found["operators"] += part.report["operators"]
+        found["members"] += members
+        found["kernels"] += [part.callee] * len(members)
+        found["shares"] += [share / len(members)] * len(members)
+    return {"kernel": callee, **found, "parts": [part.report for part in parts]}

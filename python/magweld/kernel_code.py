@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,21 +13,19 @@ from typing import Any
 from magweld import env
 from magweld.bindings import ir
 from magweld.codegen.host import HostTarget
+from magweld.codegen.joint_launch import JointLaunch
 from magweld.codegen.kernel_signature import KernelSignature
 from magweld.codegen.kernels import compile_kernels
 from magweld.codegen.launch import Launch
 from magweld.codegen.llvm_text import kernel_signatures
 from magweld.forked_work import run_forked
-from magweld.host_function import HostFunction
+from magweld.host_function import HostCall, HostFunction
 from magweld.passes.cpu.register_tile import VectorUnit
 from magweld.passes.infrastructure.execution import RunOptions, run_pipeline
 from magweld.passes.pipelines.cpu import cpu_pipeline
+from magweld.passes.plan.launch_costs import PARALLEL_BYTES
 from magweld.runtime.container import decode_parts, encode_parts
 from magweld.targets import device
-
-# Bytes that a kernel must move before waking other threads pays: a parallel region
-# costs some microseconds, in which one core moves tens of kilobytes.
-PARALLEL_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,7 @@ class PlannedLaunch:
         words: Index in the table of the words of a kernel with an extent that a call
             tells, -1 for others.
         shifts: For each entry at which byte of it the kernel begins; none for zeros.
+        share: Of a part of a joint launch, as of `Launch`; 0 for others.
     """
 
     symbol: str
@@ -53,6 +52,20 @@ class PlannedLaunch:
     members: int = 1
     words: int = -1
     shifts: tuple[int, ...] = ()
+    share: int = 0
+
+
+@dataclass(frozen=True)
+class PlannedLaunches:
+    """The launches of a program.
+
+    Attributes:
+        kernels: Those of one kernel, and the parts of the others.
+        joint: Those of several.
+    """
+
+    kernels: tuple[PlannedLaunch, ...] = ()
+    joint: tuple[JointLaunch, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,25 +76,41 @@ class KernelCode:
     scratch: int = 0
 
 
-def launches_of(hosts: Mapping[str, HostFunction]) -> list[PlannedLaunch]:
+def launches_of(hosts: Mapping[str, HostFunction]) -> PlannedLaunches:
     """Return the launches of host functions, by their names."""
     numbers: Counter[str] = Counter()
-    found = []
+    kernels: list[PlannedLaunch] = []
+    joint: list[JointLaunch] = []
     for name, host in hosts.items():
         for call in (call for call in host.calls if call.kind == "kernel"):
-            entries = call.entries()
-            moved = sum(host.bytes_of(value) for value in set(entries))
             symbol = launch_symbol(name, numbers[name])
-            parallel = moved >= PARALLEL_BYTES
-            found.append(
-                PlannedLaunch(
-                    *(symbol, call.callee, entries, parallel, call.members),
-                    words=call.words,
-                    shifts=call.entry_shifts(),
-                )
-            )
             numbers[name] += 1
-    return found
+            if call.parts:
+                parts = list(_parts_of(call, symbol))
+                kernels += parts
+                named = tuple((part.symbol, part.share) for part in parts)
+                joint.append(JointLaunch(symbol, named))
+                continue
+            moved = sum(host.bytes_of(value) for value in set(call.entries()))
+            kernels.append(_launch(call, symbol, moved >= PARALLEL_BYTES))
+    return PlannedLaunches(tuple(kernels), tuple(joint))
+
+
+def _parts_of(call: HostCall, symbol: str) -> Iterator[PlannedLaunch]:
+    """Yield what runs the parts of a joint launch."""
+    for number, (part, share) in enumerate(zip(call.parts, call.shares, strict=True)):
+        yield _launch(part, f"{symbol}_part_{number}", True, share)
+
+
+def _launch(
+    call: HostCall, symbol: str, parallel: bool, share: int = 0
+) -> PlannedLaunch:
+    return PlannedLaunch(
+        *(symbol, call.callee, call.entries(), parallel, call.members),
+        words=call.words,
+        shifts=call.entry_shifts(),
+        share=share,
+    )
 
 
 def launch_symbol(function: str, number: int) -> str:
@@ -91,7 +120,7 @@ def launch_symbol(function: str, number: int) -> str:
 
 
 def compile_launches(
-    module: Any, launches: Sequence[PlannedLaunch], level: str = "", most: int = 1
+    module: Any, launches: PlannedLaunches, level: str = "", most: int = 1
 ) -> KernelCode:
     """Compile the kernels of a module for CPUs of a level; the module is changed.
 
@@ -100,19 +129,21 @@ def compile_launches(
         launches: What starts them.
         level: As of `CompileOptions`.
         most: How many processes may do so, this one and forks of it; each makes an
-            object of its own.
+            object of its own. Those of joint launches are in the first one.
 
     Raises:
         MagweldError: They cannot be compiled.
     """
-    parts = _split(module, launches, most)
+    parts = _split(module, launches.kernels, most)
     if len(parts) < 2:
         return _compile_here(module, launches, level)
     text = module.operation.get_asm(enable_debug_info=False)
 
     def compile_part(names: set[str]) -> bytes:
-        wanted = [launch for launch in launches if launch.kernel in names]
-        code = _compile_here(ir.Module.parse(text), wanted, level)
+        wanted = tuple(one for one in launches.kernels if one.kernel in names)
+        joint = launches.joint if names is parts[0] else ()
+        own = PlannedLaunches(wanted, joint)
+        code = _compile_here(ir.Module.parse(text), own, level)
         return encode_parts([str(code.scratch).encode(), *code.objects])
 
     made = run_forked([partial(compile_part, names) for names in parts])
@@ -172,13 +203,11 @@ def dump_options(part: str) -> RunOptions:
     return RunOptions(dump_directory=dump, reproducer_directory=folder)
 
 
-def _compile_here(
-    module: Any, launches: Sequence[PlannedLaunch], level: str
-) -> KernelCode:
+def _compile_here(module: Any, launches: PlannedLaunches, level: str) -> KernelCode:
     """Compile the kernels of a module to one object; the module is changed."""
-    if not launches:
+    if not launches.kernels:
         return KernelCode()
-    _keep(module, {launch.kernel for launch in launches})
+    _keep(module, {launch.kernel for launch in launches.kernels})
     target = HostTarget.of(level)
     signatures = lower_kernels(module, target, dump_options("cpu"))
     made = [
@@ -190,11 +219,13 @@ def _compile_here(
             one.members,
             one.words,
             one.shifts,
+            one.share,
         )
-        for one in launches
+        for one in launches.kernels
     ]
     scratch = max(map(_scratch_bytes, made))
-    return KernelCode((compile_kernels(module, made, target),), scratch)
+    code = compile_kernels(module, made, target, launches.joint)
+    return KernelCode((code,), scratch)
 
 
 def _keep(module: Any, names: set[str]) -> None:

@@ -17,8 +17,8 @@ from magweld.artifact import (
 )
 from magweld.diagnostics import UnsupportedError
 from magweld.dialects.tile_graph import RuntimeTiles
-from magweld.kernel_code import PARALLEL_BYTES
 from magweld.passes.memory.plan_memory import ARENA_ALIGNMENT
+from magweld.passes.plan.launch_costs import PARALLEL_BYTES
 from magweld.passes.tiling.packing import Buffer, pack
 from magweld.runtime.dtypes import torch_dtype
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 _LISTS: Final = (
     *("groups", "graphs", "externals", "reasons"),
@@ -54,3 +54,27 @@ def operators_of(step: Mapping[str, Any]) -> list[str]:
 def plain_names(names: Iterable[str]) -> list[str]:
     """Return names without their numbers, equal ones that follow each other once."""
     return [name for name, _ in groupby(_NUMBER.sub("", name) for name in names)]
+
+
+class Member(NamedTuple):
+    """What a launch runs once: a kernel for one of its members.
+
+    Attributes:
+        kernel: Name of the kernel.
+        operators: Names of the operators that it computes.
+        share: How much of the work of the launch it is, in whatever unit.
+    """
+
+    kernel: str
+    operators: tuple[str, ...]
+    share: float
+
+
+def members_of(group: Mapping[str, Any]) -> list[Member]:
+    """Return what the launch of a report runs: one kernel, a batch, or several."""
+    operators = group.get("members", [group.get("operators") or ()])
+    count = len(operators)
+    kernels = group.get("kernels", [group["kernel"]] * count)
+    shares = group.get("shares", [1] * count)
+    members = zip(kernels, map(tuple, operators), shares, strict=True)
+    return [Member(*member) for member in members]

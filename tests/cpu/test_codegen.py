@@ -13,6 +13,7 @@ import pytest
 from magweld.bindings import ir
 from magweld.codegen import loader
 from magweld.codegen.host import CodegenError, HostTarget, emit_object
+from magweld.codegen.joint_launch import JointLaunch, joint_module
 from magweld.codegen.kernel_signature import KernelSignature
 from magweld.codegen.launch import Launch, launch_module
 from magweld.codegen.llvm_literals import respell_literals
@@ -283,3 +284,56 @@ def test_pairs_are_multiplied_where_there_is_an_instruction(
     features: str, pairs: bool
 ) -> None:
     assert HostTarget("", "", features).multiplies_pairs == pairs
+
+
+# Runs what portable code asks for in two ranges.
+IN_TWO_RANGES = """
+define void @magweld_parallel(ptr %table, ptr %range, i64 %tiles, i64 %threads) {
+  %third = udiv i64 %tiles, 3
+  call void %range(ptr %table, i64 %third, i64 %tiles)
+  call void %range(ptr %table, i64 0, i64 %third)
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("shares", [(1, 1), (900, 10), (7, 100000), (1, 1, 1, 1)])
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("portable", [False, True])
+def test_every_tile_of_every_part_is_launched_once(
+    shares: tuple[int, ...], apart: bool, portable: bool
+) -> None:
+    tiles = [1, 7, 64, 2][: len(shares)]
+    parts = [
+        Launch(
+            f"go_part_{number}",
+            KernelSignature("sum", 1, count),
+            (number,) * (1 + number),
+            parallel=True,
+            members=1 + number,
+            share=share,
+        )
+        for number, (count, share) in enumerate(zip(tiles, shares, strict=True))
+    ]
+    joint = JointLaunch("go", tuple((part.symbol, part.share) for part in parts))
+    texts = [SUM_OF_TILES, launch_module(parts), joint_module([joint], portable)]
+    texts += [IN_TWO_RANGES] * portable
+    target = HostTarget.detect()
+    # The launch and what runs its parts may be in different objects.
+    split = [texts[:2], texts[2:]] if apart else [texts]
+    made = [emit_object(part, target) for part in split]
+    objects = LoadedObjects(made, ["go"])
+    sums = (ctypes.c_int64 * len(parts))()
+    first = ctypes.addressof(sums)
+    table = (ctypes.c_int64 * len(parts))(*(first + 8 * k for k in range(len(parts))))
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(objects.address("go"))(table)
+    assert list(sums) == [
+        part.members * count * (count + 1) // 2
+        for part, count in zip(parts, tiles, strict=True)
+    ]
+
+
+def test_a_part_has_a_number_of_tiles() -> None:
+    kernel = KernelSignature("k", 1, 1, has_extent=True)
+    with pytest.raises(ValueError, match="expected a number of tiles"):
+        Launch("go", kernel, (0,), parallel=True, words=1, share=1)

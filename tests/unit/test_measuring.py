@@ -17,6 +17,7 @@ from magweld.targets.host import (
     host_entry,
     measured_path,
 )
+from magweld.targets.launching import measured_launch_seconds
 from magweld.targets.measuring import (
     Probe,
     measure_host,
@@ -105,6 +106,16 @@ def test_measured_rates_replace_the_detected_ones() -> None:
     assert entry.sources["levels.l2.bandwidth"] == (
         "measured with 1, 2, 4 threads: 10, 20, 40"
     )
+
+
+def test_a_launch_is_measured_where_there_are_threads() -> None:
+    seconds = measured_launch_seconds(1)
+    assert seconds is None or 0 < seconds < 1
+    known = measured_entry(TOY, lambda probe: 10.0, 4e-6)
+    assert known.device.launch_seconds == 4e-6
+    assert known.sources["launch_seconds"].startswith("measured")
+    unknown = measured_entry(TOY, lambda probe: 10.0)
+    assert unknown.device.launch_seconds == TOY.launch_seconds
 
 
 def test_a_busy_machine_is_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -72,6 +72,7 @@ def _text(entry: DeviceEntry) -> str:
         f"{device.warp} in lockstep, {device.vector_bits}-bit vectors",
         columns([_LEVELS, *(_level(device, level) for level in device.levels)]),
         f"GFLOP/s: {_peaks(device)}",
+        f"a launch: {device.launch_seconds * 1e6:.3g} us",
     ]
     if device.instructions:
         lines.append(columns([_INSTRUCTIONS, *_instructions(device)]))

@@ -14,6 +14,7 @@ from magweld.columns import seconds_text
 from magweld.frontend import Record
 from magweld.frontend.catalogue import Break
 from magweld.frontend.explain import Recompile, describe_plan
+from magweld.reports import members_of
 from magweld.tools.view.differences import differences
 from magweld.tools.view.ir_texts import piece_texts, subgraph_texts
 from magweld.tools.view.machine_code import MachineCode, machine_codes
@@ -150,8 +151,8 @@ def _kernels(groups: Iterable[Mapping[str, Any]]) -> dict[tuple[str, ...], str]:
     """Return the kernels that compute some operators, by the names of these."""
     found: dict[tuple[str, ...], set[str]] = {}
     for group in groups:
-        for names in group.get("members", [group["operators"]]):
-            found.setdefault(tuple(names), set()).add(group["kernel"])
+        for member in members_of(group):
+            found.setdefault(member.operators, set()).add(member.kernel)
     # In pieces of a graph several operators may have one name.
     return {names: min(made) for names, made in found.items() if len(made) == 1}
 

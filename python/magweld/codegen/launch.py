@@ -9,12 +9,19 @@ from llvmlite import ir
 
 from magweld.artifact import range_symbol
 from magweld.codegen.kernel_signature import KernelSignature
+from magweld.codegen.member_loop import (
+    POINTER,
+    WORD,
+    MemberLoop,
+    load_pointer,
+    shifted,
+)
 
-_POINTER = ir.PointerType()
-_WORD = ir.IntType(64)
 _INT = ir.IntType(32)
 _VOID = ir.VoidType()
-_LAUNCH = ir.FunctionType(_VOID, [_POINTER])
+# Of a launch, and of what threads run of it: the second takes a range.
+LAUNCH = ir.FunctionType(_VOID, [POINTER])
+RANGE = ir.FunctionType(_VOID, [POINTER, WORD, WORD])
 
 # What portable code calls to run tiles in several threads.
 PARALLEL_SYMBOL = "magweld_parallel"
@@ -34,6 +41,9 @@ class Launch:
         words: Index in the table of the words of `magweld.artifact.RuntimeExtent`,
             where the kernel has an extent that a call tells; -1 otherwise.
         shifts: For each entry at which byte of it the kernel begins; none for zeros.
+        share: Of a part of a joint launch, its share of the work (`joint_launch`):
+            the function is `void symbol(int64_t* table, lo, hi)` then, and runs the
+            tiles in that range of the share. 0 for other launches.
     """
 
     symbol: str
@@ -43,6 +53,7 @@ class Launch:
     members: int = 1
     words: int = -1
     shifts: tuple[int, ...] = ()
+    share: int = 0
 
     def __post_init__(self) -> None:
         expected = self.kernel.pointers * self.members
@@ -58,6 +69,8 @@ class Launch:
             )
         if self.kernel.has_extent != (self.words >= 0):
             raise ValueError(f"launch '{self.symbol}' expected words for an extent")
+        if self.kernel.has_extent and self.share:
+            raise ValueError(f"launch '{self.symbol}' expected a number of tiles")
 
     @property
     def tiles(self) -> int:
@@ -66,7 +79,7 @@ class Launch:
 
     @property
     def has_region(self) -> bool:
-        """Whether several threads may run it."""
+        """Whether it starts several threads."""
         return self.kernel.has_extent or (self.parallel and self.tiles > 1)
 
 
@@ -91,8 +104,10 @@ def launch_module(launches: Sequence[Launch], portable: bool = False) -> str:
     }
     for launch in launches:
         kernel = kernels[launch.kernel.symbol]
-        if not launch.has_region:
-            function = ir.Function(module, _LAUNCH, launch.symbol)
+        if launch.share:
+            _define_part(module, launch, kernel)
+        elif not launch.has_region:
+            function = ir.Function(module, LAUNCH, launch.symbol)
             _emit_call(function, launch, kernel)
         elif portable:
             _define_portable_launch(module, launch, kernel)
@@ -103,180 +118,146 @@ def launch_module(launches: Sequence[Launch], portable: bool = False) -> str:
 
 def _declare_kernel(module: ir.Module, kernel: KernelSignature) -> ir.Function:
     numbers = 3 if kernel.has_extent else 2
-    arguments = [_POINTER] * kernel.pointers + [_WORD] * numbers
+    arguments = [POINTER] * kernel.pointers + [WORD] * numbers
     return ir.Function(module, ir.FunctionType(_VOID, arguments), kernel.symbol)
 
 
 def _define_launch(module: ir.Module, launch: Launch, kernel: ir.Function) -> None:
-    region = ir.Function(module, _LAUNCH, range_symbol(launch.symbol))
+    region = ir.Function(module, LAUNCH, range_symbol(launch.symbol))
     region.linkage = "internal"
-    _emit_call(region, launch, kernel, _own_range)
-    function = ir.Function(module, _LAUNCH, launch.symbol)
+    _emit_call(region, launch, kernel, own_range)
+    function = ir.Function(module, LAUNCH, launch.symbol)
     builder = ir.IRBuilder(function.append_basic_block())
-    start = _runtime(module, "GOMP_parallel", _VOID, [_POINTER, _POINTER, _INT, _INT])
-    zero = ir.Constant(_INT, 0)
-    threads = zero
+    threads: ir.Value = ir.Constant(_INT, 0)
     if launch.kernel.has_extent:
         threads = builder.trunc(_word(builder, function, launch, 2), _INT)
-    builder.call(start, [region, function.args[0], threads, zero])
+    start_threads(builder, region, threads)
     builder.ret_void()
 
 
 def _define_portable_launch(
     module: ir.Module, launch: Launch, kernel: ir.Function
 ) -> None:
-    kind = ir.FunctionType(_VOID, [_POINTER, _WORD, _WORD])
-    region = ir.Function(module, kind, range_symbol(launch.symbol))
+    region = ir.Function(module, RANGE, range_symbol(launch.symbol))
     region.linkage = "internal"
     _emit_call(region, launch, kernel, lambda *_: list(region.args[1:]))
-    function = ir.Function(module, _LAUNCH, launch.symbol)
+    function = ir.Function(module, LAUNCH, launch.symbol)
     builder = ir.IRBuilder(function.append_basic_block())
-    arguments = [_POINTER, _POINTER, _WORD, _WORD]
-    start = _runtime(module, PARALLEL_SYMBOL, _VOID, arguments)
-    tiles, threads = ir.Constant(_WORD, launch.tiles), ir.Constant(_WORD, 0)
+    tiles: ir.Value = ir.Constant(WORD, launch.tiles)
+    threads: ir.Value = ir.Constant(WORD, 0)
     if launch.kernel.has_extent:
         tiles, threads = (_word(builder, function, launch, n) for n in (1, 2))
-    builder.call(start, [function.args[0], region, tiles, threads])
+    ask_for_threads(builder, region, tiles, threads)
     builder.ret_void()
+
+
+def _define_part(module: ir.Module, launch: Launch, kernel: ir.Function) -> None:
+    """Define what runs the tiles of a part of a joint launch in a range of its share.
+
+    A tile is in the range in which its middle is: of two parts that are one tile each,
+    of nearly half of all work, no thread gets both.
+    """
+    function = ir.Function(module, RANGE, launch.symbol)
+    share, twice = (ir.Constant(WORD, n * launch.share) for n in (1, 2))
+
+    def tiles_before(builder: ir.IRBuilder, bound: ir.Value) -> ir.Value:
+        doubled = builder.mul(bound, ir.Constant(WORD, 2 * launch.tiles))
+        up = builder.add(doubled, builder.sub(share, ir.Constant(WORD, 1)))
+        return builder.udiv(up, twice)
+
+    _emit_call(
+        function,
+        launch,
+        kernel,
+        lambda builder, *_: [tiles_before(builder, b) for b in function.args[1:]],
+    )
+
+
+def start_threads(
+    builder: ir.IRBuilder, region: ir.Function, threads: ir.Value
+) -> None:
+    """Emit a parallel region of GNU OpenMP, 0 threads being as many as there are."""
+    arguments = [POINTER, POINTER, _INT, _INT]
+    start = _runtime(builder.module, "GOMP_parallel", _VOID, arguments)
+    table = builder.function.args[0]
+    builder.call(start, [region, table, threads, ir.Constant(_INT, 0)])
+
+
+def ask_for_threads(
+    builder: ir.IRBuilder, region: ir.Function, tiles: ir.Value, threads: ir.Value
+) -> None:
+    """Emit the call by which portable code runs ranges in threads."""
+    arguments = [POINTER, POINTER, WORD, WORD]
+    start = _runtime(builder.module, PARALLEL_SYMBOL, _VOID, arguments)
+    builder.call(start, [builder.function.args[0], region, tiles, threads])
+
+
+def own_range(
+    builder: ir.IRBuilder, module: ir.Module, total: ir.Value
+) -> list[ir.Instruction]:
+    """Emit the calling thread's share of the tiles: lo and hi."""
+    number = _runtime(module, "omp_get_thread_num", _INT, [])
+    count = _runtime(module, "omp_get_num_threads", _INT, [])
+    thread = builder.zext(builder.call(number, []), WORD)
+    threads = builder.zext(builder.call(count, []), WORD)
+    after = builder.add(thread, ir.Constant(WORD, 1))
+    low = builder.udiv(builder.mul(thread, total), threads)
+    high = builder.udiv(builder.mul(after, total), threads)
+    return [low, high]
 
 
 def _emit_call(
     function: ir.Function,
     launch: Launch,
     kernel: ir.Function,
-    own_range: Callable[..., Sequence[ir.Value]] | None = None,
+    bounds_of: Callable[..., Sequence[ir.Value]] | None = None,
 ) -> None:
-    """Emit the call of a kernel, on all tiles or on what `own_range` returns."""
+    """Emit the call of a kernel, on all tiles or on what `bounds_of` returns."""
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    tiles: ir.Value = ir.Constant(_WORD, launch.tiles)
+    tiles: ir.Value = ir.Constant(WORD, launch.tiles)
     if launch.kernel.has_extent:
         tiles = _word(builder, function, launch, 1)
-    bounds: Sequence[ir.Value] = [ir.Constant(_WORD, 0), tiles]
-    if own_range is not None:
-        bounds = own_range(builder, function.module, tiles)
+    bounds: Sequence[ir.Value] = [ir.Constant(WORD, 0), tiles]
+    if bounds_of is not None:
+        bounds = bounds_of(builder, function.module, tiles)
     if launch.members > 1:
-        _emit_members(builder, launch, kernel, bounds)
+        loop = MemberLoop(
+            launch.symbol,
+            launch.entries,
+            launch.shifts,
+            launch.kernel.tiles,
+            launch.kernel.pointers,
+        )
+        loop.emit(builder, kernel, bounds)
     else:
-        entries = [ir.Constant(_WORD, entry) for entry in launch.entries]
-        shifts = launch.shifts or (0,) * len(entries)
-        pointers = [
-            _shifted(builder, _pointer(builder, entry), ir.Constant(_WORD, shift))
-            if shift
-            else _pointer(builder, entry)
-            for entry, shift in zip(entries, shifts, strict=True)
-        ]
+        pointers = _pointers(builder, launch)
         if launch.kernel.has_extent:
             pointers.append(_word(builder, function, launch, 0))
         builder.call(kernel, [*pointers, *bounds])
     builder.ret_void()
 
 
-def _pointer(builder: ir.IRBuilder, entry: ir.Value) -> ir.Instruction:
-    """Load an entry of the table of addresses."""
-    table = builder.function.args[0]
-    return builder.load(
-        builder.gep(table, [entry], source_etype=_POINTER), typ=_POINTER
-    )
-
-
-def _shifted(
-    builder: ir.IRBuilder, pointer: ir.Value, shift: ir.Value
-) -> ir.Instruction:
-    """Move an address by some bytes."""
-    return builder.gep(pointer, [shift], source_etype=ir.IntType(8))
-
-
-def _emit_members(
-    builder: ir.IRBuilder,
-    launch: Launch,
-    kernel: ir.Function,
-    bounds: Sequence[ir.Value],
-) -> None:
-    """Emit a loop over the members that have tiles in a range.
-
-    A member `m` has the tiles from `m * tiles`; its kernel takes numbers from zero.
-    """
-    name = f"{launch.symbol}_entries"
-    entries = _table(builder.module, name, launch.entries)
-    shifts = None
-    if launch.shifts:
-        shifts = _table(builder.module, f"{launch.symbol}_shifts", launch.shifts)
-    low, high = bounds
-    tiles = ir.Constant(_WORD, launch.kernel.tiles)
-    before = builder.block
-    first = builder.udiv(low, tiles)
-    head, body, done = map(
-        builder.function.append_basic_block, ("head", "body", "done")
-    )
-    builder.branch(head)
-    builder.position_at_end(head)
-    member = builder.phi(_WORD)
-    member.add_incoming(first, before)
-    start = builder.mul(member, tiles)
-    builder.cbranch(builder.icmp_unsigned("<", start, high), body, done)
-    builder.position_at_end(body)
-    begin = builder.select(
-        builder.icmp_unsigned("<", start, low),
-        builder.sub(low, start),
-        ir.Constant(_WORD, 0),
-    )
-    rest = builder.sub(high, start)
-    end = builder.select(builder.icmp_unsigned("<", rest, tiles), rest, tiles)
-    row = builder.mul(member, ir.Constant(_WORD, launch.kernel.pointers))
-    pointers = []
-    for number in range(launch.kernel.pointers):
-        place = builder.add(row, ir.Constant(_WORD, number))
-        pointer = _pointer(builder, _element(builder, entries, place))
-        if shifts is not None:
-            pointer = _shifted(builder, pointer, _element(builder, shifts, place))
-        pointers.append(pointer)
-    builder.call(kernel, [*pointers, begin, end])
-    member.add_incoming(builder.add(member, ir.Constant(_WORD, 1)), builder.block)
-    builder.branch(head)
-    builder.position_at_end(done)
-
-
-def _table(module: ir.Module, name: str, words: Sequence[int]) -> ir.GlobalVariable:
-    """Define constant words, those of one member after another."""
-    kind = ir.ArrayType(_WORD, len(words))
-    table = ir.GlobalVariable(module, kind, name)
-    table.linkage = "internal"
-    table.global_constant = True
-    table.initializer = ir.Constant(kind, list(words))
-    return table
-
-
-def _element(
-    builder: ir.IRBuilder, table: ir.GlobalVariable, place: ir.Value
-) -> ir.Instruction:
-    """Load a word of a constant table."""
-    slot = builder.gep(table, [place], source_etype=_WORD)
-    return builder.load(slot, typ=_WORD)
+def _pointers(builder: ir.IRBuilder, launch: Launch) -> list[ir.Value]:
+    """Load what the only member of a launch takes."""
+    entries = [ir.Constant(WORD, entry) for entry in launch.entries]
+    shifts = launch.shifts or (0,) * len(entries)
+    return [
+        shifted(builder, load_pointer(builder, entry), ir.Constant(WORD, shift))
+        if shift
+        else load_pointer(builder, entry)
+        for entry, shift in zip(entries, shifts, strict=True)
+    ]
 
 
 def _word(
     builder: ir.IRBuilder, function: ir.Function, launch: Launch, number: int
 ) -> ir.Instruction:
     """Load one of the words of a kernel with an extent that a call tells."""
-    entry = [ir.Constant(_WORD, launch.words)]
-    slot = builder.gep(function.args[0], entry, source_etype=_POINTER)
-    words = builder.load(slot, typ=_POINTER)
-    place = builder.gep(words, [ir.Constant(_WORD, number)], source_etype=_WORD)
-    return builder.load(place, typ=_WORD)
-
-
-def _own_range(
-    builder: ir.IRBuilder, module: ir.Module, total: ir.Value
-) -> list[ir.Instruction]:
-    """Emit the calling thread's share of the tiles: lo and hi."""
-    number = _runtime(module, "omp_get_thread_num", _INT, [])
-    count = _runtime(module, "omp_get_num_threads", _INT, [])
-    thread = builder.zext(builder.call(number, []), _WORD)
-    threads = builder.zext(builder.call(count, []), _WORD)
-    after = builder.add(thread, ir.Constant(_WORD, 1))
-    low = builder.udiv(builder.mul(thread, total), threads)
-    high = builder.udiv(builder.mul(after, total), threads)
-    return [low, high]
+    entry = [ir.Constant(WORD, launch.words)]
+    slot = builder.gep(function.args[0], entry, source_etype=POINTER)
+    words = builder.load(slot, typ=POINTER)
+    place = builder.gep(words, [ir.Constant(WORD, number)], source_etype=WORD)
+    return builder.load(place, typ=WORD)
 
 
 def _runtime(

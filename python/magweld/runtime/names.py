@@ -19,7 +19,7 @@ from magweld.artifact import (
     WhileStep,
     range_symbol,
 )
-from magweld.reports import operators_of, plain_names
+from magweld.reports import members_of, operators_of, plain_names
 
 _PREFIX: Final = "magweld::"
 _SHOWN_OPERATORS: Final = 6
@@ -79,11 +79,17 @@ def kernel_names(program: Program) -> dict[str, str]:
     names = {symbol: f"{_PREFIX}{symbol}" for symbol in launches}
     for symbol, group in zip(launches, report.get("groups", ()), strict=False):
         # The members of a batch do the same.
-        first = group.get("members", [group.get("operators")])[0]
-        made = tuple(first or (symbol,))
-        name = _joined(computed.get(made) or plain_names(made))
+        kernels: dict[str, tuple[str, ...]] = {}
+        for member in members_of(group):
+            kernels.setdefault(member.kernel, member.operators)
+        shown: list[str] = []
+        for kernel, operators in kernels.items():
+            made = operators or (symbol,)
+            own = computed.get(made) or plain_names(made)
+            names.setdefault(kernel, _joined(own))
+            shown += own
+        name = _joined(shown)
         names.update(dict.fromkeys((symbol, range_symbol(symbol)), name))
-        names.setdefault(group["kernel"], name)
     for launch in program.launches:
         if launch.sources:
             names[launch.step] = _joined(plain_names(launch.sources))

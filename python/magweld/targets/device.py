@@ -7,6 +7,9 @@ from enum import StrEnum
 
 # What limits a plan where no level does; beside the names of levels.
 ARITHMETIC = "arithmetic"
+# What starting all units on a kernel takes where nothing states it: microseconds on
+# CPUs and GPUs alike.
+LAUNCH_SECONDS = 3e-6
 
 
 class LevelKind(StrEnum):
@@ -138,6 +141,7 @@ class Device:
             counted as two, without matrix instructions.
         peaks: The same for other element types.
         instructions: Matrix instructions.
+        launch_seconds: From the start of a kernel of no work on all units to its end.
 
     Raises:
         ValueError: Numbers that no device can have, or levels of the same name.
@@ -152,6 +156,7 @@ class Device:
     peak_gflops: float
     peaks: tuple[Peak, ...] = ()
     instructions: tuple[Instruction, ...] = ()
+    launch_seconds: float = LAUNCH_SECONDS
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -159,6 +164,8 @@ class Device:
         for field in ("units", "threads", "warp", "vector_bits"):
             _require(f"{field} of device '{self.name}'", getattr(self, field), least=1)
         _require_positive(f"peak_gflops of device '{self.name}'", self.peak_gflops)
+        launch = f"launch_seconds of device '{self.name}'"
+        _require_positive(launch, self.launch_seconds)
         if not self.levels:
             raise ValueError(f"expected device '{self.name}' to have a memory level")
         _require_distinct("level names", self.level_names())

@@ -91,6 +91,7 @@ def _detected_sources(detected: Device) -> dict[str, str]:
         "units": system,
         "vector_bits": system,
         "peak_gflops": "computed: two vector FMAs per clock x cores x clock",
+        "launch_seconds": table,
     }
     for level in detected.levels:
         cached = level.kind is LevelKind.CACHE
@@ -140,6 +141,7 @@ def detect_host(
         warp=1,
         vector_bits=vector_bits,
         peak_gflops=round(cores * clock_ghz * 2 * fma_bits / 32, 1),
+        launch_seconds=defaults["launch_seconds"],
     )
 
 

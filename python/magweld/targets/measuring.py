@@ -17,6 +17,7 @@ from magweld.codegen.probes import Probes
 from magweld.targets.catalog import HOST
 from magweld.targets.device import Device, Level, LevelKind, Peak
 from magweld.targets.host import detected_host, measured_path
+from magweld.targets.launching import measured_launch_seconds
 from magweld.targets.reading import DeviceEntry
 from magweld.targets.writing import device_text
 
@@ -56,7 +57,9 @@ Rate = Callable[[Probe], float]
 def measure_host() -> Path:
     """Measure this machine, keep the numbers for later processes, return the file."""
     detected = detected_host()
-    entry = measured_entry(detected, _Meter(Probes()).rate)
+    entry = measured_entry(
+        detected, _Meter(Probes()).rate, measured_launch_seconds(_SAMPLES)
+    )
     path = measured_path(detected)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Never half a file, whoever reads while it is written.
@@ -66,12 +69,15 @@ def measure_host() -> Path:
     return path
 
 
-def measured_entry(detected: Device, rate: Rate) -> DeviceEntry:
+def measured_entry(
+    detected: Device, rate: Rate, launch: float | None = None
+) -> DeviceEntry:
     """Return a detected host with measured rates and how they were found.
 
     Args:
         detected: What the system tells.
         rate: Measures: GB/s or GFLOP/s of all threads together.
+        launch: Seconds of a launch, None if they are not known.
     """
     counts = thread_counts(detected.units)
     sources: dict[str, str] = {}
@@ -109,6 +115,9 @@ def measured_entry(detected: Device, rate: Rate) -> DeviceEntry:
         peak_gflops=peaks["f32"],
         peaks=(Peak("f64", peaks["f64"]),),
     )
+    if launch is not None:
+        device = replace(device, launch_seconds=launch)
+        sources["launch_seconds"] = "measured: a parallel region of no work"
     return DeviceEntry(device, sources=sources)
 
 

@@ -11,7 +11,14 @@ from types import MappingProxyType
 from typing import Any
 
 from magweld.diagnostics import UnsupportedError
-from magweld.targets.device import Device, Instruction, Level, LevelKind, Peak
+from magweld.targets.device import (
+    LAUNCH_SECONDS,
+    Device,
+    Instruction,
+    Level,
+    LevelKind,
+    Peak,
+)
 
 # `#`, `+` and `@` mean something in the references to devices, `.` in TOML.
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -88,6 +95,7 @@ _DEVICE: Mapping[str, _Field] = {
     "warp": _COUNT,
     "vector_bits": _COUNT,
     "peak_gflops": _RATE,
+    "launch_seconds": _Field(_RATE.expected, _is_rate, required=False),
     "target": _Field(_TEXT.expected, _TEXT.holds, required=False),
 }
 # Arrays of tables in a device: their fields, and the field that names one.
@@ -269,6 +277,7 @@ def _device(
         peak_gflops=float(values["peak_gflops"]),
         peaks=tuple(Peak(p["dtype"], float(p["gflops"])) for p in parts["peaks"]),
         instructions=tuple(_instruction(entry) for entry in parts["instructions"]),
+        launch_seconds=float(values.get("launch_seconds", LAUNCH_SECONDS)),
     )
 
 

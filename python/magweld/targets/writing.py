@@ -10,7 +10,10 @@ from typing import Any
 from magweld.targets.device import Instruction, Level, Peak
 from magweld.targets.reading import DeviceEntry
 
-_NUMBERS = ("units", "threads", "warp", "vector_bits", "peak_gflops")
+_NUMBERS = (
+    *("units", "threads", "warp", "vector_bits", "peak_gflops"),
+    "launch_seconds",
+)
 
 
 def device_text(name: str, entry: DeviceEntry) -> str:

@@ -1,0 +1,121 @@
+"""Groups that share a launch with equal ones: what they take, what is fused then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from magweld.bindings import ir
+from magweld.context import make_context
+from magweld.passes.analysis.graph_body import GraphBody, read_body
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.ir.utils import find_function
+from magweld.passes.tile.form_tile_graph import FormTileGraph
+from magweld.passes.tile.group_search import GroupSearch
+from magweld.passes.tile.merger import Merger
+from magweld.passes.tiling.batched_cost import batched_seconds
+from magweld.passes.tiling.policy import Scheduler
+from magweld.passes.tiling.trials import Plan
+from magweld.targets import device
+from magweld.targets.device import LAUNCH_SECONDS
+
+ROWS, WIDTH = 32, 64
+
+
+@pytest.fixture(autouse=True)
+def context() -> Iterator[None]:
+    with make_context(), ir.Location.unknown():
+        yield
+
+
+def shares_of_rows(count: int) -> str:
+    """Return what divides rows of tensors by their sums, and joins the results."""
+    part, row = f"tensor<{ROWS}x{WIDTH}xf32>", f"tensor<{ROWS}xf32>"
+    whole = f"tensor<{ROWS}x{WIDTH * count}xf32>"
+    arguments = ", ".join(f"%x{n}: {part}" for n in range(count))
+    bodies = "".join(
+        f"""
+  %s{n} = linalg.generic {{indexing_maps = [#whole, #row],
+                          iterator_types = ["parallel", "reduction"]}}
+      ins(%x{n} : {part}) outs(%f : {row}) {{
+  ^bb0(%p: f32, %o: f32):
+    %q = arith.addf %o, %p : f32
+    linalg.yield %q : f32
+  }} -> {row}
+  %r{n} = linalg.generic {{indexing_maps = [#whole, #row, #whole],
+                          iterator_types = ["parallel", "parallel"]}}
+      ins(%x{n}, %s{n} : {part}, {row}) outs(%e : {part}) {{
+  ^bb0(%p: f32, %t: f32, %o: f32):
+    %q = arith.divf %p, %t : f32
+    linalg.yield %q : f32
+  }} -> {part}"""
+        for n in range(count)
+    )
+    made = ", ".join(f"%r{n}" for n in range(count))
+    types = ", ".join([part] * count)
+    return f"""
+#whole = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @main({arguments}) -> {whole} {{
+  %zero = arith.constant 0.0 : f32
+  %z = tensor.empty() : {row}
+  %f = linalg.fill ins(%zero : f32) outs(%z : {row}) -> {row}
+  %e = tensor.empty() : {part}{bodies}
+  %c = tensor.concat dim(1) {made} : ({types}) -> {whole}
+  return %c : {whole}
+}}
+"""
+
+
+def body_of(text: str, name: str) -> tuple[ir.Module, GraphBody]:
+    module = ir.Module.parse(text)
+    run_pipeline(Pipeline((FormTileGraph(name),)), module)
+    return module, read_body(find_function(module.operation, "main"))
+
+
+def groups(body: GraphBody, name: str, batch: bool) -> list[tuple[int, ...]]:
+    merger = Merger(body, Scheduler(device(name)), "all", (), batch)
+    count = len(body.operators)
+    found = GroupSearch(merger, 4, 128).run(range(count))
+    return sorted(cluster.members for cluster in found.clusters.values())
+
+
+@pytest.mark.parametrize("name", ["v100", "h100"])
+def test_a_serial_kernel_of_few_blocks_loses_against_a_batch(name: str) -> None:
+    """32 rows are 32 blocks, each of which would compute all parts of its row."""
+    count = 16
+    _module, body = body_of(shares_of_rows(count), name)
+    batched = groups(body, name, batch=True)
+    last = len(body.operators) - 1
+    assert (last,) in batched
+    assert len(batched) == count + 1
+    alone = groups(body, name, batch=False)
+    assert (last,) not in alone
+
+
+def test_a_single_member_is_fused_as_without_batches() -> None:
+    _module, body = body_of(shares_of_rows(1), "h100")
+    assert groups(body, "h100", batch=True) == groups(body, "h100", batch=False)
+
+
+def test_members_share_the_start_of_a_launch_and_idle_units() -> None:
+    gpu = device("h100")
+    _module, body = body_of(shares_of_rows(2), "h100")
+    merger = Merger(body, Scheduler(gpu), "all", ())
+    plan = merger.plan((0, 1))
+    assert isinstance(plan, Plan)
+
+    def taken(members: int) -> float:
+        return batched_seconds(plan.cost, plan.tiles.grid, gpu, plan.level, members)
+
+    assert taken(1) == pytest.approx(plan.cost.seconds)
+    # 32 blocks leave 100 units idle: four members take little longer than one.
+    assert plan.tiles.grid < gpu.units
+    assert 4 * taken(4) < plan.cost.seconds * 1.1
+    # Full units gain the launch alone.
+    full = replace(gpu, levels=tuple(replace(one, units=1) for one in gpu.levels))
+    alone = batched_seconds(plan.cost, plan.tiles.grid, full, plan.level, 2)
+    assert plan.cost.seconds - alone == pytest.approx(LAUNCH_SECONDS / 2)
