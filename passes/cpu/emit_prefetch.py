@@ -1,21 +1,41 @@
-"""Owns the prefetches of what the next panel of a product will be copied from."""
+"""Owns the prefetches of what a product reads next: panels, and rows of elements."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
+from typing import Protocol
 
-from magweld.bindings import arith, memref
-from magweld.passes.cpu.emit_buffer import FlatBuffer
+from magweld.bindings import arith, ir, memref
+from magweld.passes.cpu.buffer_roots import root_of
+from magweld.passes.cpu.emit_buffer import FlatBuffer, Operand
 from magweld.passes.cpu.emit_cursor import Cursor
 from magweld.passes.cpu.emit_index import Index, index_constant
-from magweld.passes.tiling.first_cache import LINE_BYTES
+from magweld.passes.cpu.loop_nest import LoopNest
+from magweld.passes.cpu.register_tile import Piece
+from magweld.passes.tiling.first_cache import LINE_BYTES, SETS, WAYS
 
 # Products in each step of a reduction for one prefetch, so that loads come first.
 PRODUCTS = 3
 # Into the second cache: a panel is more than the first one holds.
 LOCALITY = 2
+
+
+class Prefetch(Protocol):
+    """What is fetched beside the products of a register tile."""
+
+    def begin(self, cursor: Cursor, loop: int, products: int) -> list[Index]:
+        """Emit where the prefetches of a register tile begin.
+
+        Args:
+            cursor: Where the tile is.
+            loop: The loop over rows.
+            products: Vectors that are multiplied in each step of the reduction.
+        """
+
+    def emit(self, starts: Sequence[Index], step: Index) -> None:
+        """Emit the prefetches of one step of the reduction."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +60,7 @@ class NextPanel:
     columns: int
 
     def begin(self, cursor: Cursor, loop: int, products: int) -> list[Index]:
-        """Emit where the prefetches of a row of register tiles begin.
-
-        Args:
-            cursor: Where the row is.
-            loop: The loop over rows, among which the columns are divided.
-            products: Vectors that are multiplied in each step of the reduction.
-        """
+        """See `Prefetch`; the columns are divided among the rows."""
         row, piece = cursor.positions[loop], cursor.pieces[loop]
         tiles = (piece.stop - piece.start) // piece.step
         # In a row of memory one prefetch fetches its neighbours as well.
@@ -64,16 +78,116 @@ class NextPanel:
         ]
 
     def emit(self, starts: Sequence[Index], step: Index) -> None:
-        """Emit the prefetches of one step of the reduction."""
+        """See `Prefetch`."""
         moved = step.times(self.down)
         for start in starts:
-            memref.PrefetchOp(
-                self.source.view,
-                [start.plus(moved).emit()],
-                isWrite=False,
-                localityHint=LOCALITY,
-                isDataCache=True,
-            )
+            _fetch(self.source, start.plus(moved))
+
+
+@dataclass(frozen=True)
+class NextRows:
+    """The rows of which the next register tile reads one element after another.
+
+    They are contiguous along the reduction. A line has the elements of some steps, and
+    in as many steps each row fetches a line once, a row in each step. Behind the last
+    rows there are those of the next tile, or, where a reduction is walked in blocks,
+    the first ones of its next block.
+
+    Attributes:
+        source: The operand.
+        pitch: Elements from one row to the next.
+        rows: How many rows there are.
+        length: Elements of a row.
+    """
+
+    source: FlatBuffer
+    pitch: int
+    rows: int
+    length: int
+
+    def begin(self, cursor: Cursor, loop: int, products: int) -> list[Index]:
+        """See `Prefetch`."""
+        piece, width = cursor.pieces[loop], _line_width(self.source)
+        tile = cursor.index(self.source, dict.fromkeys(cursor.parallel, 0))
+        first = tile.shifted(piece.step * self.pitch)
+        if self.pitch > self.length and piece.stop == self.rows:
+            first = self._next_block(tile, cursor.positions[loop], piece, first)
+        return [first.shifted(k * self.pitch) for k in range(0, piece.step, width)]
+
+    def _next_block(
+        self, tile: Index, row: Index, piece: Piece, behind: Index
+    ) -> Index:
+        """Emit where the next rows are, the first ones of a block behind the last."""
+        first = tile.plus(row.times(-self.pitch)).shifted(self.length)
+        if not piece.is_loop:
+            return first
+        last = index_constant(piece.stop - piece.step)
+        is_last = arith.cmpi(arith.CmpIPredicate.uge, row.emit(), last)
+        return Index(arith.select(is_last, first.emit(), behind.emit()))
+
+    def emit(self, starts: Sequence[Index], step: Index) -> None:
+        """See `Prefetch`."""
+        last = index_constant(_line_width(self.source) - 1)
+        row = Index(arith.andi(step.emit(), last))
+        moved = step.plus(row.times(self.pitch - 1))
+        for start in starts:
+            _fetch(self.source, start.plus(moved))
+
+
+def _fetch(source: FlatBuffer, index: Index) -> None:
+    memref.PrefetchOp(
+        source.view,
+        [index.emit()],
+        isWrite=False,
+        localityHint=LOCALITY,
+        isDataCache=True,
+    )
+
+
+def _line_width(source: FlatBuffer) -> int:
+    """Return how many elements a cache line has."""
+    return LINE_BYTES * 8 // int(source.element.width)
+
+
+def next_rows(
+    nest: LoopNest, cursor: Cursor, operands: Sequence[Operand]
+) -> NextRows | None:
+    """Return the rows of a product that are worth fetching ahead, None without any.
+
+    Their elements are read once for each panel of columns, short pieces of many rows:
+    prefetchers of processors do not find these.
+
+    Args:
+        nest: The loops.
+        cursor: Over these.
+        operands: Of the nest.
+    """
+    tile = cursor.tile
+    if not nest.product or len(nest.reductions) != 1 or not cursor.parallel:
+        return None
+    (depth,), rows = nest.reductions, cursor.parallel[-1]
+    if tile.vector_dim not in cursor.parallel[:-1] or tile.unroll[depth] != 1:
+        return None
+    found = (
+        NextRows(source, access.strides[rows], nest.extents[rows], nest.extents[depth])
+        for source, access in zip(operands, nest.inputs, strict=False)
+        if not access.strides[tile.vector_dim]
+        and access.strides[depth] == 1
+        and access.strides[rows] * access.bits >= LINE_BYTES * 8
+        and isinstance(source, FlatBuffer)
+        and _is_far(source)
+    )
+    return next(found, None)
+
+
+def _is_far(source: FlatBuffer) -> bool:
+    """Whether a buffer is part of an argument that the first cache does not hold."""
+    root = root_of(source.view)
+    if root is None or not isinstance(root.owner, ir.Block) or source.unit != 1:
+        return False
+    kind = root.type
+    elements = prod(kind.shape) if kind.has_static_shape else 0
+    return elements * int(source.element.width) > LINE_BYTES * SETS * WAYS * 8
 
 
 def emit_next_panel(source: FlatBuffer, corner: Index, cursor: Cursor) -> NextPanel:

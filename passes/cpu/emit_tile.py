@@ -11,7 +11,7 @@ from magweld.passes.cpu.emit_buffer import FlatBuffer, Operand
 from magweld.passes.cpu.emit_cursor import Cursor, Fetcher, Point
 from magweld.passes.cpu.emit_finish import Finish
 from magweld.passes.cpu.emit_index import Index, emit_carrying_loop
-from magweld.passes.cpu.emit_prefetch import NextPanel
+from magweld.passes.cpu.emit_prefetch import Prefetch
 from magweld.passes.cpu.emit_vectors import (
     broadcast,
     fold_lanes,
@@ -19,8 +19,8 @@ from magweld.passes.cpu.emit_vectors import (
     splat,
     with_lanes,
 )
-from magweld.passes.cpu.loop_nest import LoopNest
-from magweld.passes.cpu.register_tile import RegisterTile
+from magweld.passes.cpu.loop_nest import Access, LoopNest
+from magweld.passes.cpu.register_tile import NONE, RegisterTile
 
 State = list[ir.Value | None]
 
@@ -54,13 +54,13 @@ class TileEmitter:
         cursor: Where the tile is.
         operands: Inputs, then outputs.
         work: What it computes.
-        next_panel: What is prefetched beside the products, None for nothing.
+        prefetches: What is fetched beside the products.
     """
 
     cursor: Cursor
     operands: Sequence[Operand]
     work: Work
-    next_panel: NextPanel | None
+    prefetches: Sequence[Prefetch] = ()
 
     @property
     def nest(self) -> LoopNest:
@@ -164,32 +164,76 @@ class TileEmitter:
 
             def step(index: Index, values: State) -> State:
                 self.cursor.positions[dim] = index
-                if self.next_panel is not None:
-                    self.next_panel.emit(fetched, index)
+                for prefetch, starts in fetched:
+                    prefetch.emit(starts, index)
                 return self._emit_reductions(level + 1, points, values)
 
             self.cursor.pieces[dim] = piece
             state = emit_carrying_loop(piece, state, step)
         return state
 
-    def _fetched(self, products: int) -> list[Index]:
+    def _fetched(self, products: int) -> list[tuple[Prefetch, list[Index]]]:
         """Emit where the prefetches of this register tile begin."""
-        if self.next_panel is None or self.cursor.parallel[-1] == self.tile.vector_dim:
+        if not self.prefetches or self.cursor.parallel[-1] == self.tile.vector_dim:
             return []
-        return self.next_panel.begin(self.cursor, self.cursor.parallel[-1], products)
+        return [
+            (prefetch, prefetch.begin(self.cursor, self.cursor.parallel[-1], products))
+            for prefetch in self.prefetches
+        ]
 
     def _emit_points(self, points: Sequence[Point], state: State) -> State:
         fetcher = Fetcher(self.cursor, self.operands, self.cursor.parallel)
         width = len(state) // len(points)
         state = list(state)
-        order = self._visited(points)
-        for inner in self.cursor.points(self.cursor.reductions):
-            for number in order:
-                position = dict(zip(self.cursor.parallel, points[number], strict=True))
-                position.update(zip(self.cursor.reductions, inner, strict=True))
-                block = slice(number * width, (number + 1) * width)
-                state[block] = self._emit_point(position, state[block], fetcher)
+        for inner, number in self._steps(points):
+            position = self._position(points[number], inner)
+            block = slice(number * width, (number + 1) * width)
+            state[block] = self._emit_point(position, state[block], fetcher)
         return state
+
+    def _position(self, point: Point, inner: Point) -> dict[int, int]:
+        """Return where a point of the tile and one of the reductions is."""
+        position = dict(zip(self.cursor.parallel, point, strict=True))
+        position.update(zip(self.cursor.reductions, inner, strict=True))
+        return position
+
+    def _steps(self, points: Sequence[Point]) -> list[tuple[Point, int]]:
+        """Return the points of the reductions with those of the tile, in order.
+
+        Where a window is written out, what it reads of an image is read in its order in
+        memory: each vector is done with when all results that it is a part of have it,
+        and registers need not hold the vectors of all rows. Every result still adds its
+        products in the order of the reductions.
+        """
+        inner = list(self.cursor.points(self.cursor.reductions))
+        steps = [(point, n) for point in inner for n in self._visited(points)]
+        image = self._image()
+        if image is None or self.across or len(inner) == 1:
+            return steps
+
+        def address(step: tuple[Point, int]) -> int:
+            position = self._position(points[step[1]], step[0])
+            return sum(
+                image.strides[d] * at * self.cursor.pieces[d].lanes
+                for d, at in position.items()
+            )
+
+        along = sorted(steps, key=address)
+        own = [[i for i, m in along if m == n] for n in range(len(points))]
+        return along if all(found == inner for found in own) else steps
+
+    def _image(self) -> Access | None:
+        """Return what a product reads as vectors, if its other factor stays the same.
+
+        That is the weight of one channel; others would be needed again and again.
+        """
+        if not self.nest.product or self.tile.vector_dim == NONE:
+            return None
+        tiled = [d for d in self.cursor.parallel if self.cursor.pieces[d].count > 1]
+        tiled.append(self.tile.vector_dim)
+        moves = [any(a.strides[d] for d in tiled) for a in self.nest.inputs]
+        still = moves.count(False) == 1
+        return self.nest.inputs[moves.index(True)] if still else None
 
     def _visited(self, points: Sequence[Point]) -> list[int]:
         """Return the order in which a step of the reductions visits points.

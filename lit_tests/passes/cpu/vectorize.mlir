@@ -128,6 +128,76 @@ func.func @panels_of_blocks(%x: memref<48x64xf32>, %w: memref<128x64xf32, stride
 }
 
 // NARROW-LABEL: func.func @panels_of_blocks(
+// While eight rows are multiplied, those of the next block are fetched: in sixteen steps,
+// the elements of a line, a line of each of as many rows.
+// CHECK-LABEL: func.func @rows_of_elements(
+// CHECK-SAME:      %[[W:.+]]: memref<64x256xf32>, %{{.+}}: memref<256x48xf32>,
+// CHECK:         %[[FLAT:.+]] = memref.reinterpret_cast %[[W]] to offset: [0], sizes: [16384], strides: [1]
+// CHECK:         scf.for %[[ROW:.+]] = %c0 to %c64 step %c8 {
+// CHECK:           %[[FIRST:.+]] = arith.muli %[[ROW]], %c256
+// CHECK:           scf.for %[[STEP:.+]] = %c0 to %c256 step %c1
+// CHECK:             %[[TURN:.+]] = arith.andi %[[STEP]], %c15
+// CHECK:             %[[DOWN:.+]] = arith.muli %[[TURN]], %c255
+// CHECK:             %[[MOVED:.+]] = arith.addi %[[STEP]], %[[DOWN]]
+// CHECK:             %[[NEXT:.+]] = arith.addi %[[FIRST]], %[[MOVED]]
+// CHECK:             %[[AT:.+]] = arith.addi %[[NEXT]], %c2048
+// CHECK:             memref.prefetch %[[FLAT]][%[[AT]]], read, locality<2>, data
+// CHECK-NOT:         memref.prefetch
+// NARROW-LABEL: func.func @rows_of_elements(
+func.func @rows_of_elements(%w: memref<64x256xf32>, %x: memref<256x48xf32>, %z: memref<64x48xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%w, %x : memref<64x256xf32>, memref<256x48xf32>) outs(%z : memref<64x48xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// Behind the last rows of a block of the reduction come the first ones of its next block.
+// CHECK-LABEL: func.func @rows_of_blocks(
+// CHECK:         scf.for %[[ROW:.+]] = %c0 to %c64 step %c8 {
+// CHECK:           %[[END:.+]] = arith.cmpi uge, %[[ROW]], %c56
+// CHECK:           arith.select %[[END]]
+// CHECK:             memref.prefetch
+// NARROW-LABEL: func.func @rows_of_blocks(
+func.func @rows_of_blocks(%w: memref<64x256xf32, strided<[512, 1]>>, %x: memref<256x48xf32>, %z: memref<64x48xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%w, %x : memref<64x256xf32, strided<[512, 1]>>, memref<256x48xf32>) outs(%z : memref<64x48xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// The first cache holds these.
+// CHECK-LABEL: func.func @few_rows(
+// CHECK-NOT:     memref.prefetch
+func.func @few_rows(%w: memref<64x128xf32>, %x: memref<128x48xf32>, %z: memref<64x48xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%w, %x : memref<64x128xf32>, memref<128x48xf32>) outs(%z : memref<64x48xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// The tile has made these: they are no argument.
+// CHECK-LABEL: func.func @near_rows(
+// CHECK-NOT:     memref.prefetch
+func.func @near_rows(%x: memref<256x48xf32>, %z: memref<64x48xf32>) attributes {tile_graph.kernel} {
+  %w = memref.alloc() : memref<64x256xf32>
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%w, %x : memref<64x256xf32>, memref<256x48xf32>) outs(%z : memref<64x48xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
 // A block of 16 rows is turned by 64 shuffles and stored contiguously.
 // CHECK-LABEL: func.func @transpose(
 // CHECK-COUNT-16: vector.load
@@ -415,6 +485,27 @@ func.func @ragged_columns(%behind: memref<36xindex>, %t: memref<9x36xf32>, %y: m
       scf.yield %next : f32
     }
     linalg.yield %sum : f32
+  }
+  return
+}
+
+// A window reads an image in its order in memory: two rows of results have the three
+// vectors of a row of the image, before those of the next row are read.
+// CHECK-LABEL: func.func @window(
+// CHECK:         %[[IMAGE:.+]] = memref.reinterpret_cast %{{.+}} to offset: [0], sizes: [72], strides: [1]
+// CHECK:         vector.load %[[IMAGE]][%c19]
+// CHECK-COUNT-2: arith.mulf
+// CHECK:         vector.load %[[IMAGE]][%c20]
+// CHECK-COUNT-2: arith.mulf
+// CHECK:         vector.load %[[IMAGE]][%c36]
+// CHECK-NOT:     vector.load %[[IMAGE]][%c18]
+// CHECK:         return
+func.func @window(%x: memref<4x18xf32>, %k: memref<3x3xf32>, %y: memref<2x16xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [affine_map<(r, c, i, j) -> (r + i, c + j)>, affine_map<(r, c, i, j) -> (i, j)>, affine_map<(r, c, i, j) -> (r, c)>], iterator_types = ["parallel", "parallel", "reduction", "reduction"]} ins(%x, %k : memref<4x18xf32>, memref<3x3xf32>) outs(%y : memref<2x16xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
   }
   return
 }
