@@ -34,7 +34,7 @@ from magweld.frontend.guards.guard import Category
 from magweld.frontend.lifting.ahead import KnownSizes, SizesAhead
 from magweld.frontend.monitor.events import event_source
 from magweld.frontend.operators.recorder import OperatorRecorder
-from magweld.frontend.profitability import EAGER, HIT, Profitability, kind_of
+from magweld.frontend.profitability import EAGER, HIT, Kind, Profitability, kind_of
 from magweld.frontend.records.backends import Backend
 from magweld.frontend.records.cache import RecordCache, Signature, signature_of
 from magweld.frontend.records.making import RecordMaker
@@ -88,6 +88,7 @@ class Engine:
         "_annotations",
         "_backend",
         "_cache",
+        "_counts",
         "_lock",
         "_log",
         "_maker",
@@ -110,6 +111,7 @@ class Engine:
         # One thread is monitored at a time.
         self._lock = threading.RLock()
         self._log = CallLog(target_callable)
+        self._counts = self._log.counts
         self._maker = RecordMaker(backend, self._log.fell_back)
         self._segments = Segments(lifting.fresh)
         self._profit = Profitability(backend.tiers.races, self._log.fell_back)
@@ -119,13 +121,26 @@ class Engine:
 
         Nothing else follows the operators, see `watched`.
         """
-        if self._profit.is_open:
-            return self._call_timed(args, kwargs)
+        profit = self._profit
+        if profit.is_open:
+            kind = kind_of(args, kwargs)
+            lost = profit.lost.get(kind)
+            if lost is not None and lost.left > 0:
+                # As little as can be: who reads this waits for the program itself. The
+                # interpreter changes threads at calls and jumps only.
+                lost.left -= 1
+                counts = self._counts
+                counts["calls"] += 1
+                counts["eager"] += 1
+                return self.target(*args, **kwargs)
+            return self._call_timed(args, kwargs, kind)
         failures = []
         for record in self._cache.records:
             verdict = record.program.check(args, kwargs)
             if type(verdict) is list:
                 self._log.hit(self._cache, record, calls=1)
+                if record.hits >= record.compared_from:
+                    profit.compare_again(record)
                 return self._hit(record, verdict, args, kwargs)
             failures.append((record, verdict))
         self._log.count("calls")
@@ -138,17 +153,20 @@ class Engine:
         with _RecordFunctionFast(f"magweld: {self._log.name}"):
             return self.call(args, kwargs)
 
-    def _call_timed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call_timed(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], kind: Kind
+    ) -> Any:
         """Answer a call as `call` does, and find out whether that pays."""
         profit = self._profit
-        begun = profit.clock()
-        kind = kind_of(args, kwargs)
-        if profit.runs_eagerly(kind):
-            self._log.count("calls", "eager")
-            return self.target(*args, **kwargs)
         start, failures = profit.clock(), []
         for record in self._cache.records:
-            verdict = record.program.check(args, kwargs)
+            verdict = record.program.test(args, kwargs)
+            if type(verdict) is list:
+                times = profit.comparison(record, kind)
+                if times is not None and times.turns.way == EAGER:
+                    verdict.clear()
+                    return self._run_timed(record, kind, args, kwargs)
+                verdict = record.program.draw(verdict)
             if type(verdict) is list:
                 break
             failures.append((record, verdict))
@@ -157,21 +175,23 @@ class Engine:
             call = Call(self.target, args, kwargs)
             result = self._miss(self._cache, call, failures)
             return self._go_on(result) if type(result) is Suspended else result
-        times = profit.comparison(record, kind)
-        if times is not None and times.turns.way == EAGER:
-            record.program.undo()
-            verdict.clear()
-            self._log.count("calls", "eager")
-            # Calls that run eagerly for good go on to take the time up to `start`.
-            start = profit.clock() - (start - begun)
-            result = self.target(*args, **kwargs)
-            profit.measure(record, kind, EAGER, start, result)
-            return result
         self._log.hit(self._cache, record, calls=1)
         result = self._hit(record, verdict, args, kwargs)
         if times is not None and record.was_final:
             times.sizes = record.lifted and record.lifted.sizes_of_all
             profit.measure(record, kind, HIT, start, result)
+        return result
+
+    def _run_timed(
+        self, record: Record, kind: Kind, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Run the program eagerly in place of a hit, timed."""
+        profit = self._profit
+        self._log.count("calls", "eager")
+        start = profit.clock()
+        kind_of(args, kwargs)  # as calls that run eagerly for good have to ask
+        result = self.target(*args, **kwargs)
+        profit.measure(record, kind, EAGER, start, result)
         return result
 
     def _hit(

@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from magweld.comparison import CALLS, Turns
 from magweld.frontend.operators.history import gradient_node
-from magweld.frontend.records.record import Record
+from magweld.frontend.records.record import NEVER, Record
 from magweld.frontend.state.values import text_of_scalar
 
 # A hit may take longer than eager by this much.
@@ -26,8 +26,9 @@ _UNFINISHED: Final = 32
 # each further time it is four times as many. Few times on a busy machine may mislead.
 _PAUSE: Final = 100
 _LONGER: Final = 4
-# Calls after which an attempt to time hits once more is given up.
-_ATTEMPT: Final = 2 * CALLS
+# Calls after which an attempt to time hits once more is given up. What runs the graph
+# may have to be found out before.
+_ATTEMPT: Final = 3 * CALLS
 # Kinds of calls that are remembered.
 _KINDS: Final = 256
 # Kinds of calls of one record whose hits pay before all are taken to, if none did not.
@@ -44,15 +45,17 @@ Kind = tuple[Any, ...]
 
 
 def kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Kind:
-    """Return what calls have in common that should take the same time."""
-    found: list[Any] = [
-        (value.shape, value.dtype)
-        if type(value) is torch.Tensor
-        else (type(value), value)
-        if type(value) in _VALUES
-        else type(value)
-        for value in args
-    ]
+    """Return what calls have in common that should take the same time.
+
+    Calls that run eagerly wait for this.
+    """
+    found: list[Any] = []
+    for value in args:
+        cls = type(value)
+        if cls is Tensor:
+            found.append((value.shape, value.dtype))
+        else:
+            found.append((cls, value) if cls in _VALUES else cls)
     if kwargs:
         found += [(name, kind_of((value,), {})) for name, value in kwargs.items()]
     return tuple(found)
@@ -84,29 +87,32 @@ class _Lost:
     Attributes:
         times: Those that have decided.
         pause: Calls that run eagerly before hits are timed once more.
-        calls: Those since the decision.
+        left: How many of these there are still.
+        attempts: Calls since then, in which they are timed.
     """
 
     times: _Times
     pause: int = _PAUSE
-    calls: int = 0
+    left: int = _PAUSE
+    attempts: int = 0
 
-    def runs_eagerly(self) -> bool:
-        """Count a call; return whether it runs eagerly without further questions."""
-        self.calls += 1
-        if self.calls > self.pause + _ATTEMPT:
-            self.renew(self.times)
-        return self.calls <= self.pause
+    def attempt(self) -> bool:
+        """Count a call in which hits may be timed; return whether they are not."""
+        self.attempts += 1
+        if self.attempts <= _ATTEMPT:
+            return False
+        self.renew(self.times)
+        return True
 
     def renew(self, times: _Times) -> None:
         """Decide once more, and for longer."""
-        self.times, self.calls = times, 0
         self.pause *= _LONGER
+        self.times, self.left, self.attempts = times, self.pause, 0
 
 
 @dataclass
 class _Compared:
-    """A record that is being compared.
+    """A record that is being compared, or will be once more.
 
     Attributes:
         record: The record.
@@ -114,6 +120,9 @@ class _Compared:
         paying: Kinds of calls whose hits pay.
         has_lost: Whether those of another kind do not.
         least: Of each kind that is not decided the least time of hits, of eager runs.
+        doubts: Hits until it is to be known again what the times of a busy machine have
+            told, for the kinds that pay.
+        earlier: How often they have told it.
     """
 
     record: Record
@@ -121,6 +130,8 @@ class _Compared:
     paying: set[Kind] = field(default_factory=set)
     has_lost: bool = False
     least: dict[Kind, tuple[float, float]] = field(default_factory=dict)
+    doubts: int = 0
+    earlier: int = 0
 
     def foreseen(self, kind: Kind, turns: Turns) -> float | None:
         """Return the ratio of few times of a kind if other kinds make it credible."""
@@ -132,13 +143,18 @@ class _Compared:
         credible = known and hits < _MOSTLY * eager
         return mine / theirs if credible and mine < theirs else None
 
-    def take_note(self, kind: Kind, *, pays: bool) -> None:
-        """Take note of what was decided on a kind."""
+    def take_note(self, kind: Kind, turns: Turns, *, pays: bool) -> None:
+        """Take note of what the times of a kind have decided."""
         if pays:
             self.paying.add(kind)
+            self.doubts += turns.calls_until_next(self.earlier) or 0
         else:
             self.has_lost = True
         self.least.pop(kind, None)
+
+    def renewed(self) -> _Compared:
+        """Return the record to be compared once more."""
+        return _Compared(self.record, earlier=self.earlier + 1)
 
     @property
     def is_settled(self) -> bool:
@@ -157,14 +173,15 @@ class Profitability:
     answers often enough. If its hits pay there, they are taken to pay for all calls:
     one kind tells enough of a record for one set of sizes, several of one for many.
     Where a program for all sizes does not pay, one for these sizes is tried first.
-    What runs eagerly is compared again after a while, and then more and more seldom.
+    What runs eagerly is compared again after a while, and then more and more seldom; so
+    is what hits were taken to pay for by the times of a busy machine.
 
     Args:
         compares: Whether anything is compared.
         tell: Gets a line when a kind of calls is to run eagerly.
 
     Attributes:
-        is_open: Whether a call has to ask `runs_eagerly` and `comparison`.
+        is_open: Whether a call has to ask `runs_eagerly`, and then `comparison`.
     """
 
     def __init__(
@@ -178,8 +195,9 @@ class Profitability:
         self.clock = clock
         self._compares = compares
         self._open: dict[int, _Compared] = {}
+        self._later: dict[int, _Compared] = {}
         self._times: dict[tuple[int, Kind], _Times] = {}
-        self._eager: dict[Kind, _Lost] = {}
+        self.lost: dict[Kind, _Lost] = {}
 
     def add(self, records: Sequence[Record]) -> None:
         """Have the first of some records compared, unless times would tell nothing.
@@ -189,22 +207,36 @@ class Profitability:
         """
         kept = {id(record) for record in records}
         self._open = {key: one for key, one in self._open.items() if key in kept}
+        self._later = {key: one for key, one in self._later.items() if key in kept}
         new = records[0]
         if self._compares and new.is_timed:
             self._open[id(new)] = _Compared(new)
-        self.is_open = bool(self._open or self._eager)
+        self.is_open = bool(self._open or self.lost)
 
     def runs_eagerly(self, kind: Kind) -> bool:
         """Count a call; return whether hits do not pay for calls of its kind."""
-        lost = self._eager.get(kind)
-        return lost is not None and lost.runs_eagerly()
+        lost = self.lost.get(kind)
+        if lost is None:
+            return False
+        if lost.left > 0:
+            lost.left -= 1
+            return True
+        return lost.attempt()
+
+    def compare_again(self, record: Record) -> None:
+        """Compare a record once more whose times were those of a busy machine."""
+        record.compared_from = NEVER
+        compared = self._later.pop(id(record), None)
+        if compared is not None:
+            self._open[id(record)] = compared
+            self.is_open = True
 
     def comparison(self, record: Record, kind: Kind) -> _Times | None:
         """Return the times of a kind of calls if they are to be measured now."""
         compared = self._open.get(id(record))
         if record.is_pending:
             return None
-        if kind not in self._eager and (compared is None or kind in compared.paying):
+        if kind not in self.lost and (compared is None or kind in compared.paying):
             return None
         if torch.are_deterministic_algorithms_enabled():
             return None  # results must not depend on times
@@ -214,12 +246,17 @@ class Profitability:
             # Hardly any call is like one before: nothing will ever be known.
             self._times.clear()
             self._open.clear()
-            self.is_open = bool(self._eager)
-        times = self._times.get((id(record), kind))
-        if times is None:
-            times = _Times(is_again=kind in self._eager)
-            self._times[id(record), kind] = times
-        return times
+            self.is_open = bool(self.lost)
+        return self._times.get((id(record), kind)) or self._begin(record, kind)
+
+    def _begin(self, record: Record, kind: Kind) -> _Times | None:
+        """Return times for a kind of calls; None if they cannot be measured yet."""
+        is_again = kind in self.lost
+        if is_again:
+            # Hits may have lost because torch was taken to run their graph faster.
+            record.compare_tiers()
+        times = self._times[id(record), kind] = _Times(is_again=is_again)
+        return None if record.is_pending else times
 
     def measure(
         self, record: Record, kind: Kind, way: int, start: float, result: Any
@@ -255,7 +292,7 @@ class Profitability:
     def _judge(self, record: Record, kind: Kind, way: int, seconds: float) -> None:
         """Add a time, and decide if the times are enough."""
         times = self._times.get((id(record), kind))
-        compared, lost = self._open.get(id(record)), self._eager.get(kind)
+        compared, lost = self._open.get(id(record)), self.lost.get(kind)
         if times is None:
             return
         times.turns.add(way, seconds)
@@ -273,34 +310,44 @@ class Profitability:
         if ratio > _TOLERATED:
             self._run_eagerly(record, kind, times)
         elif lost is not None:
-            self._eager.pop(kind, None)
+            self.lost.pop(kind, None)
             self._tell(_describe(kind, times, "are answered by records again"))
+        pays = ratio <= _TOLERATED
+        compared = compared or (_Compared(record) if pays else None)
         if compared is not None:
-            compared.take_note(kind, pays=ratio <= _TOLERATED)
+            compared.take_note(kind, times.turns, pays=pays)
             if compared.is_settled:
-                self._dismiss(record)
-        self.is_open = bool(self._open or self._eager)
+                self._settle(compared)
+        self.is_open = bool(self._open or self.lost)
 
     def _run_eagerly(self, record: Record, kind: Kind, times: _Times) -> None:
         """Have calls of a kind run eagerly, for a while or for longer."""
-        lost = self._eager.get(kind)
+        lost = self.lost.get(kind)
         if lost is not None:
             lost.renew(times)
-        elif len(self._eager) < _KINDS:
-            self._eager[kind] = _Lost(times)
+        elif len(self.lost) < _KINDS:
+            self.lost[kind] = _Lost(times)
             self._tell(_describe(kind, times))
         else:
             self._dismiss(record)
+
+    def _settle(self, compared: _Compared) -> None:
+        """Compare a record no more, or only later if its times were not calm."""
+        record = compared.record
+        self._dismiss(record)
+        if compared.doubts:
+            record.compared_from = record.hits + compared.doubts
+            self._later[id(record)] = compared.renewed()
 
     def _dismiss(self, record: Record) -> None:
         """Compare a record no more."""
         self._open.pop(id(record), None)
         self._times = {at: t for at, t in self._times.items() if at[0] != id(record)}
-        self.is_open = bool(self._open or self._eager)
+        self.is_open = bool(self._open or self.lost)
 
     def describe(self) -> list[str]:
         """Return a line for each kind of calls that runs eagerly."""
-        return [_describe(kind, lost.times) for kind, lost in list(self._eager.items())]
+        return [_describe(kind, lost.times) for kind, lost in list(self.lost.items())]
 
 
 def _differentiable(result: Any) -> list[Tensor] | None:

@@ -136,6 +136,10 @@ class GuardProgram:
         except Exception as error:
             return self._failure(error)
 
+    def test(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Do what `check` does, but draw no number and ask no function with a cache."""
+        return GuardProgram.check(self, args, kwargs)
+
     def check_all(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Test every condition; there is no shortcut behind it that was not before it.
 
@@ -170,8 +174,23 @@ class GuardProgram:
         return verdict
 
     def holds(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-        """Return whether the record would answer a call; changes nothing."""
-        return type(self.check(args, kwargs)) is list
+        """Return whether the record would answer a call; changes nothing.
+
+        Functions with a cache are taken to answer as they did: it shows that they were
+        asked.
+        """
+        return type(self.test(args, kwargs)) is list
+
+    def draw(self, fetched: list[Any]) -> Any:
+        """Do what `check` does beside `test`.
+
+        Args:
+            fetched: What `test` has returned.
+
+        Returns:
+            The same, or a `Failure`.
+        """
+        return fetched
 
     def undo(self) -> None:
         """Take back what the last successful check has changed."""
@@ -189,16 +208,14 @@ class DrawingProgram(GuardProgram):
     draws: Draws = field(default_factory=Draws)
 
     def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        verdict = super().check(args, kwargs)
-        if type(verdict) is list and not self.draws.repeat():
-            return failure(len(self.guards) - 1)
-        return verdict
+        verdict = self.test(args, kwargs)
+        return self.draw(verdict) if type(verdict) is list else verdict
+
+    def draw(self, fetched: list[Any]) -> Any:
+        return fetched if self.draws.repeat() else failure(len(self.guards) - 1)
 
     def holds(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-        held = super().holds(args, kwargs)
-        if held:
-            self.undo()
-        return held
+        return super().holds(args, kwargs) and self.draws.would_repeat()
 
     def undo(self) -> None:
         self.draws.undo()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import torch
 from torch import fx
@@ -18,6 +19,9 @@ from magweld.frontend.segments.form import Form
 from magweld.frontend.state.steps import Mock, Output
 from magweld.graphs.lifted_graph import LiftedGraph
 from magweld.tiers import TieredGraph, tier_of
+
+# More hits than any record has.
+NEVER: Final = sys.maxsize
 
 
 @runtime_checkable
@@ -75,6 +79,7 @@ class Record:
         tiered: The graph as torch and compiled code run it, None if it has one tier.
         is_timed: Whether the time of a call tells what the graph costs: not on a GPU.
         trains: Whether a gradient may flow through the graph.
+        compared_from: Hits from which on they are compared with eager runs once more.
     """
 
     graph: fx.GraphModule
@@ -94,6 +99,7 @@ class Record:
     tiered: TieredGraph | None = None
     is_timed: bool = False
     trains: bool = False
+    compared_from: int = NEVER
 
     def __repr__(self) -> str:
         counts = f"{self.operators} operators, {self._inputs} inputs, {self.hits} hits"
@@ -132,6 +138,13 @@ class Record:
     def give_up(self) -> bool:
         """Have no code made for the graph; return whether that was still to be made."""
         return self.tiered is not None and self.tiered.give_up()
+
+    def compare_tiers(self) -> None:
+        """Have tiers compared anew whose times were those of a busy machine."""
+        if self.lifted is not None:
+            self.lifted.compare_tiers()
+        elif self.tiered is not None:
+            self.tiered.compare_again()
 
     def mlir(self, stage: str) -> str:
         """Return the compiled module at a stage: "torch", "linalg", "tile-graph", ...

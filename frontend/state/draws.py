@@ -160,6 +160,14 @@ class Draws:
                 return False
         return True
 
+    def would_repeat(self) -> bool:
+        """Return whether numbers would be those of the run; nothing is asked."""
+        self._before = [generator.read() for generator in self._generators]
+        drawn = (item for item in self.items if isinstance(item, Draw))
+        found = all(item.repeats() for item in drawn)
+        self.undo()
+        return found
+
     def undo(self) -> None:
         """Put the generators back to where they were before the last repetition."""
         for generator, state in zip(self._generators, self._before, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from typing import Final
 
@@ -13,6 +14,10 @@ _FEWEST: Final = 4
 _MOST: Final = 6
 # Calls after which the comparison has ended if the time of each was added.
 CALLS: Final = 2 * _MOST // (_IN_A_ROW - 1) * _IN_A_ROW
+# A comparison may cost so little of what the calls cost that pass until the next one,
+# and each further one so much less: a machine may be busy for long.
+_WORTH: Final = 20
+_LONGER: Final = 4
 # Median over least time of calls of a machine that does little else meanwhile, at most.
 _CALM: Final = 1.5
 
@@ -22,10 +27,12 @@ class Turns:
 
     Attributes:
         times: Seconds of the counted calls of each way.
+        spent: Seconds of all calls of each way.
     """
 
     def __init__(self) -> None:
         self.times: tuple[list[float], list[float]] = ([], [])
+        self.spent = [0.0, 0.0]
         self._calls = 0
 
     @property
@@ -43,6 +50,7 @@ class Turns:
         """
         if way != self.way:
             return
+        self.spent[way] += seconds
         if self._calls % _IN_A_ROW:
             self.times[way].append(seconds)
         self._calls += 1
@@ -81,3 +89,17 @@ class Turns:
         if not apart and count < _MOST:
             return None
         return min(first) / max(min(second), 1e-9)
+
+    def calls_until_next(self, earlier: int) -> int | None:
+        """Return how many calls pass until the ways are compared once more.
+
+        None if their times tell enough: those of a calm machine.
+
+        Args:
+            earlier: How many comparisons of them have not told enough either.
+        """
+        if self.is_calm or self.least is None:
+            return None
+        slower = self.least.index(max(self.least))
+        factor: int = _WORTH * _LONGER**earlier
+        return math.ceil(factor * self.spent[slower] / max(min(self.least), 1e-9))

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from magweld.comparison import Turns
@@ -120,6 +120,21 @@ class Work:
     race: Race | None = None
 
 
+@dataclass
+class _Next:
+    """When tiers are compared once more, whose times were those of a busy machine.
+
+    Attributes:
+        code: The compiled code.
+        race: The comparison.
+        left: Calls until then.
+    """
+
+    code: Compiled
+    race: Race
+    left: int
+
+
 # What has to run in a thread of the program before a graph can be compiled behind it.
 Prepare = Callable[[], Work]
 
@@ -174,7 +189,8 @@ class TieredGraph:
     """A graph that torch runs until its compiled code is there and has won.
 
     The first calls after that run one or the other in turn and are timed; no call runs
-    both. Without a race the compiled code is taken as soon as it is there.
+    both. Without a race the compiled code is taken as soon as it is there. If the times
+    were those of a busy machine, the tiers are compared once more later.
 
     Args:
         reference: Runs the graph through torch.
@@ -208,6 +224,9 @@ class TieredGraph:
         self.on_ready: Callable[[], None] | None = None
         self.on_taken: Callable[[Call], None] | None = None
         self._race: Race | None = None
+        self._under_way: Race | None = None
+        self._next: _Next | None = None
+        self._compared = 0
         self._presumed: Verdict | None = None
         self._work: Callable[[], Compiled] | None = None
         self._preparation: Paced[Work] | None = None
@@ -234,10 +253,15 @@ class TieredGraph:
 
     @property
     def is_decided(self) -> bool:
-        """Whether it is known which tier runs all further calls."""
-        if self.is_pending:
-            return False
-        return self.compiled is None or self.taken is not None
+        """Whether it is known which tier runs further calls."""
+        return not self.is_pending and self._under_way is None
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the tiers are to be compared once more."""
+        return self._next is not None or (
+            self._under_way is not None and self.verdict is not None
+        )
 
     @property
     def runs_through_torch(self) -> bool:
@@ -253,14 +277,18 @@ class TieredGraph:
 
     @property
     def is_clearly_compiled(self) -> bool:
-        """Whether the code runs all further calls, by a clear verdict if by any."""
+        """Whether the code runs further calls, by a clear verdict if by any."""
         is_clear = self.verdict is None or self.verdict.is_clear
-        return self.taken is not None and is_clear
+        return self.compiled is not None and self.is_decided and is_clear
 
     @property
     def held_bytes(self) -> int:
         """Bytes of the compiled code, as far as it is there."""
-        return 0 if self.compiled is None else self.compiled.held_bytes
+        return 0 if self._kept is None else self._kept.held_bytes
+
+    @property
+    def _kept(self) -> Compiled | None:
+        return self.compiled if self._next is None else self._next.code
 
     def mlir(self, stage: str) -> str:
         """Return the module at a stage; waits for the compiled code.
@@ -271,8 +299,8 @@ class TieredGraph:
         self.wait(None)
         if self.error is not None:
             raise ValueError(f"the graph runs through torch: {self.error}")
-        if self.compiled is not None:
-            return self.compiled.mlir(stage)
+        if self._kept is not None:
+            return self._kept.mlir(stage)
         if self._work is None:
             raise ValueError("the graph runs through torch: it is not compiled yet")
         return self._work().mlir(stage)
@@ -283,14 +311,35 @@ class TieredGraph:
             return "being compiled; torch runs it meanwhile"
         if self.error is not None:
             return "torch runs it: it could not be compiled"
+        if self._under_way is not None:
+            return "compiled; being timed against torch"
         if self.verdict is None:
-            return "compiled" if self.taken else "compiled; being timed against torch"
+            return "compiled"
         faster = "torch" if self.verdict.is_for_torch else "the compiled code"
-        return f"{faster} runs it: {self.verdict}"
+        doubt = "" if self._next is None else "; to be timed again"
+        return f"{faster} runs it: {self.verdict}{doubt}"
 
     def report(self) -> dict[str, Any]:
         """Return what was decided; nothing as long as the code is not there."""
-        return self._report if self.compiled is None else self.compiled.report()
+        return self._report if self._kept is None else self._kept.report()
+
+    def note_torch_call(self) -> None:
+        """Count a call that torch has answered, or is about to."""
+        self.torch_calls += 1
+        self._count_down()
+
+    def compare_again(self) -> None:
+        """Compare the tiers from the next call on, if that is still to be done."""
+        # Another thread may be at it, or have been at it when the process was forked.
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            waiting, self._next = self._next, None
+            if waiting is not None:
+                self.compiled = waiting.code
+                self._race_with(waiting.code, waiting.race)
+        finally:
+            self._lock.release()
 
     def wait(self, seconds: float | None) -> bool:
         """Wait for the compiled code or its failure; return whether it is there."""
@@ -458,11 +507,26 @@ class TieredGraph:
         elif race.known is not None:
             self._judge(race.known)
         else:
-            self._run = functools.partial(self._in_turn, race, compiled)
+            self._race_with(compiled, race)
+
+    def _race_with(self, compiled: Compiled, race: Race) -> None:
+        self._under_way = race
+        self._run = functools.partial(self._in_turn, race, compiled)
 
     def _through_torch(self, *inputs: Any) -> Any:
-        self.torch_calls += 1
+        self.note_torch_call()
         return self.reference(*inputs)
+
+    def _until_next(self, run: Call, *inputs: Any) -> Any:
+        self._count_down()
+        return run(*inputs)
+
+    def _count_down(self) -> None:
+        waiting = self._next
+        if waiting is not None:
+            waiting.left -= 1
+            if waiting.left <= 0:
+                self.compare_again()
 
     def _until_ready(self, *inputs: Any) -> Any:
         if self.advance():
@@ -491,25 +555,38 @@ class TieredGraph:
         if not self._lock.acquire(blocking=False):
             return
         try:
-            if self.verdict is not None:
+            if self._under_way is not race:
                 return
-            self._judge(verdict)
+            self._under_way = None
+            self._judge(verdict, self._next_after(race))
         finally:
             self._lock.release()
         lasts = verdict.ratio >= _LASTING and race.turns.is_calm
         if race.remember is not None and lasts:
             race.remember(verdict)
 
-    def _judge(self, verdict: Verdict) -> None:
+    def _next_after(self, race: Race) -> _Next | None:
+        """Return when the tiers are compared once more behind a comparison."""
+        left = race.turns.calls_until_next(self._compared)
+        if left is None or self.compiled is None:
+            return None
+        self._compared += 1
+        again = replace(race, turns=Turns(), is_shared=False)
+        return _Next(self.compiled, again, left)
+
+    def _judge(self, verdict: Verdict, waiting: _Next | None = None) -> None:
         compiled = self.compiled
         assert compiled is not None, "there is nothing to compare"
         self.verdict = verdict
+        self._next = waiting
         if verdict.is_for_torch:
             self._report = compiled.report()
             self.compiled = None
             self._run = self._through_torch
-        else:
+        elif waiting is None:
             self._take(compiled)
+        else:
+            self._run = functools.partial(self._until_next, compiled)
         self._log_verdict()
 
     def _log_verdict(self) -> None:
@@ -536,8 +613,8 @@ def common_verdict(forms: Iterable[object]) -> Verdict | None:
     Args:
         forms: What a backend has returned for each set of values.
     """
-    tiers = [tier_of(form) for form in forms]
-    found = [tier.verdict for tier in tiers if tier and tier.verdict is not None]
+    tiers = [tier for tier in map(tier_of, forms) if tier and not tier.is_doubtful]
+    found = [tier.verdict for tier in tiers if tier.verdict is not None]
     clear = all(verdict.is_clear for verdict in found)
     agree = len({verdict.is_for_torch for verdict in found}) == 1
     return found[-1] if clear and agree else None

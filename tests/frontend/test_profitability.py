@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,8 +12,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from magweld.comparison import CALLS
 from magweld.frontend import trace
 from magweld.frontend.profitability import EAGER, HIT, Profitability, kind_of
+from magweld.frontend.records.record import NEVER
 
 
 @dataclass
@@ -94,6 +97,14 @@ class Timed:
     is_pending: bool = False
     grad_enabled: bool = True
     lifted: ForMany | None = None
+    hits: int = 0
+    compared_from: int = NEVER
+    asked: int = 0
+    has_doubtful_tiers: bool = False
+
+    def compare_tiers(self) -> None:
+        self.asked += 1
+        self.is_pending = self.has_doubtful_tiers
 
     @property
     def wanted(self) -> list[Any]:
@@ -219,6 +230,88 @@ def test_what_runs_eagerly_is_compared_again_more_and_more_seldom() -> None:
     assert profit.describe() == []
 
 
+def judge_busily(profit: Profitability, record: Timed, hit: float) -> float:
+    """Time calls of a busy machine until hits pay; return the seconds of eager runs."""
+    kind, spent, calls = kind_of((torch.ones(3),), {}), 0.0, 0
+    while (times := profit.comparison(record, kind)) is not None:
+        way = times.turns.way
+        seconds = hit
+        if way == EAGER:
+            seconds = 9.0 * (1 + 5 * (calls % 4))
+            calls += 1
+            spent += seconds
+        profit.measure(record, kind, way, -seconds, None)
+    assert not profit.runs_eagerly(kind)
+    return spent
+
+
+def test_times_of_a_busy_machine_are_not_the_last() -> None:
+    profit, record = Profitability(True, clock=lambda: 0.0), Timed(hits=5)
+    profit.add([record])
+    for factor in (1, 4, 16):
+        spent = judge_busily(profit, record, 2.0)
+        assert not profit.is_open
+        # By then hits have taken much longer than the eager runs that were timed.
+        assert record.compared_from == 5 + factor * 20 * spent / 2.0
+        profit.compare_again(record)
+        assert profit.is_open
+        assert record.compared_from == NEVER
+    assert judge(profit, record, 3, 2.0)
+    # Another record takes the place of one that is to be compared again.
+    other = Timed()
+    profit.add([other])
+    judge_busily(profit, other, 2.0)
+    profit.add([Timed()])
+    profit.compare_again(other)
+    assert profit.comparison(other, kind_of((torch.ones(5),), {})) is None
+
+
+def test_hits_are_compared_again_when_enough_have_passed() -> None:
+    clock, calls = Clock(), [0]
+    is_busy = True
+
+    def compile_graph(module: Any, examples: list[Tensor]) -> Callable[..., Any]:
+        def run(*tensors: Tensor) -> Any:
+            calls[0] += 1
+            clock.now += calls[0] % 4 - 0.9 if is_busy else 2.0
+            return module(*tensors)
+
+        return run
+
+    fast, profit = compared(program, clock, backend=compile_graph)
+    fast(torch.zeros(4), [])
+    while profit.is_open:
+        fast(torch.zeros(4), [])
+    (record,) = fast.records
+    assert record.compared_from < NEVER
+    is_busy = False
+    hits = record.hits
+    while not profit.is_open:
+        fast(torch.zeros(4), [])
+    assert record.hits > hits + 100
+    for _ in range(20):
+        fast(torch.zeros(4), [])
+    assert len(profit.describe()) == 1
+
+
+def test_tiers_are_compared_anew_before_hits_are_timed_again() -> None:
+    profit, record = Profitability(True, clock=lambda: 0.0), Timed()
+    profit.add([record])
+    kind = kind_of((torch.ones(3),), {})
+    assert judge(profit, record, 3, 2.0)
+    calls_until_compared(profit, kind)
+    assert record.asked == 0
+    record.has_doubtful_tiers = True
+    assert profit.comparison(record, kind) is None
+    assert record.asked == 1
+    for _ in range(CALLS):
+        assert not profit.runs_eagerly(kind)
+        assert profit.comparison(record, kind) is None
+    record.is_pending = record.has_doubtful_tiers = False
+    assert not judge(profit, record, 3, 0.5)
+    assert record.asked == 1
+
+
 def test_comparing_again_ends_where_nothing_can_be_measured() -> None:
     profit = Profitability(True, clock=lambda: 0.0)
     record, kind = Timed(), kind_of((torch.ones(3),), {})
@@ -297,13 +390,30 @@ def test_effects_happen_once_whoever_runs() -> None:
     assert stats["eager"] > stats["hits"]
     assert (
         "calls like (float32[4], list) run eagerly: a hit takes 4e+03 ms,"
-        " eager 2e+03 ms"
+        " eager 1e+03 ms"
     ) in fast.explain()
     # Calls of another kind are hits still.
     before = fast.stats()["hits"]
     fast(torch.zeros(5), [])
     fast(torch.zeros(5), [])
     assert fast.stats()["hits"] > before
+
+
+def test_functions_with_a_cache_are_asked_once_in_calls_that_are_timed() -> None:
+    @functools.lru_cache
+    def scale(number: int) -> float:
+        return number * 2.0
+
+    clock = Clock()
+    fast, _ = compared(
+        lambda x: torch.softmax(x * scale(3), -1), clock, backend=slow_graph(clock, 3.0)
+    )
+    for number in range(20):
+        fast(torch.zeros(4))
+        info = scale.cache_info()
+        assert (info.hits, info.misses) == (number, 1)
+    assert fast.stats()["eager"] > 3
+    assert fast.stats()["hits"] > 3
 
 
 def test_hits_that_pay_are_not_looked_at_again() -> None:

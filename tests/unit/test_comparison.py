@@ -68,3 +68,21 @@ def test_times_of_a_busy_machine_differ(
     turns.times[0].extend(first)
     turns.times[1].extend(second)
     assert turns.is_calm == calm
+
+
+def test_times_of_a_busy_machine_are_followed_by_another_comparison() -> None:
+    turns = Turns()
+    assert turns.calls_until_next(0) is None
+    for seconds in ([1.0, 2.0, 3.0], [8.0, 1.0, 4.0]):
+        for one in seconds:
+            turns.add(turns.way, one)
+    # The first way is slower and has taken six seconds, the other one takes one a call.
+    assert turns.least == (2.0, 1.0)
+    assert turns.calls_until_next(0) == 20 * 6.0
+    assert turns.calls_until_next(1) == 4 * 20 * 6.0
+    calm = Turns()
+    for _ in range(2):
+        for seconds in ([5.0, 1.0, 1.0], [7.0, 2.0, 2.0]):
+            for one in seconds:
+                calm.add(calm.way, one)
+    assert calm.calls_until_next(0) is None

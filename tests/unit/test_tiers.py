@@ -17,7 +17,7 @@ from magweld.comparison import Turns
 from magweld.paced import checkpoint
 from magweld.progress import progress
 from magweld.runtime.container import ContainerError
-from magweld.tiers import Race, TieredGraph, Tiers, Verdict, Work
+from magweld.tiers import Race, TieredGraph, Tiers, Verdict, Work, common_verdict
 from magweld.verdicts import decode_verdict, encode_verdict
 
 
@@ -115,6 +115,86 @@ def test_a_verdict_of_a_busy_machine_is_for_this_process_alone() -> None:
         graph()
     assert graph.is_clearly_compiled
     assert not found
+
+
+def is_busy(code: Code, seconds: float) -> None:
+    """Have calls take a multiple of a time, another one each time."""
+    code.seconds = seconds * (1 + 5 * (code.calls % 4))
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(1.0, 2.0), (2.0, 1.0)])
+def test_tiers_are_compared_again_after_a_verdict_of_a_busy_machine(
+    ours: float, theirs: float
+) -> None:
+    graph, code, torch = raced(ours, theirs)
+    taken: list[Any] = []
+    graph.on_taken = taken.append
+    winner, loser = (code, torch) if ours < theirs else (torch, code)
+    spent = 0.0
+    while graph.verdict is None:
+        is_busy(winner, 9.0)
+        calls = winner.calls
+        graph()
+        spent += winner.seconds * (winner.calls - calls)
+    # The slower one answers, and it is not told that it will always.
+    assert graph.is_decided
+    assert graph.is_doubtful
+    assert graph.verdict.is_for_torch == (winner is code)
+    assert "to be timed again" in graph.describe()
+    assert graph.held_bytes == code.held_bytes
+    assert graph.report() == {"groups": [1]}
+    assert common_verdict([graph]) is None
+    winner.seconds = min(ours, theirs)
+    calls = loser.calls
+    while graph.is_decided:
+        graph()
+    assert "being timed" in graph.describe()
+    assert (loser.calls - calls) * loser.seconds >= 20 * spent
+    for _ in range(20):
+        graph()
+    assert not graph.is_doubtful
+    assert graph.verdict == Verdict(ours, theirs)
+    assert taken == ([code] if winner is code else [])
+    assert (graph.compiled is None) == (winner is torch)
+    calls = loser.calls
+    for _ in range(20_000):
+        graph()
+    assert loser.calls == calls
+
+
+def test_a_machine_that_stays_busy_is_asked_more_and_more_seldom() -> None:
+    graph, code, torch = raced(1.0, 3.0)
+    comparisons: list[int] = []
+    under_way = 0
+    for number in range(40_000):
+        under_way = 0 if graph.is_decided else under_way + 1
+        if under_way == 1:
+            comparisons.append(number)
+        code.seconds, torch.seconds = (1.0, 3.0) if under_way % 2 else (4.0, 12.0)
+        graph()
+    assert graph.compiled is code
+    assert graph.is_doubtful
+    first, second, third, fourth = comparisons
+    assert fourth - third > 3 * (third - second) > 9 * (second - first) > 9000
+
+
+def test_a_comparison_can_be_asked_for() -> None:
+    graph, code, _ = raced(9.0, 1.0)
+    graph.compare_again()
+    while graph.verdict is None:
+        is_busy(code, 9.0)
+        graph()
+    calls = code.calls
+    graph.compare_again()
+    graph.compare_again()
+    assert not graph.is_decided
+    code.seconds = 0.5
+    for _ in range(20):
+        graph()
+    assert graph.taken is code
+    assert code.calls > calls
+    graph.compare_again()
+    assert graph.taken is code
 
 
 def test_what_torch_is_known_to_win_is_not_compiled() -> None:

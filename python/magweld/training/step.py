@@ -65,7 +65,7 @@ class TrainingGraph:
             # They are to see what eager torch keeps, in its order.
             return self.reference(*inputs)
         if self.tiered is not None and self.tiered.runs_through_torch:
-            self.tiered.torch_calls += 1
+            self.tiered.note_torch_call()
             return self.reference(*inputs)
         values = self._run(inputs)
         return tuple(_make(output, inputs, values) for output in self.facts.outputs)
