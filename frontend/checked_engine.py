@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from torch import fx
@@ -20,7 +20,9 @@ from magweld.frontend.differential.check import (
     run,
     run_checked,
 )
+from magweld.frontend.differential.written import Written, written_by
 from magweld.frontend.engine import Engine, watched
+from magweld.frontend.guards.derive import Arguments
 from magweld.frontend.operators.kinds import RESIZES, name_of
 from magweld.frontend.records.backends import Backend
 from magweld.frontend.records.cache import RecordCache
@@ -122,7 +124,9 @@ class CheckedEngine(Engine):
                 raise EndedError(ending)
             return ending.give()
 
-        outcome = run_checked(eager, answered, roots, exact, _state)
+        outcome = run_checked(
+            eager, answered, roots, exact, _state, self._written(record, known)
+        )
         skipped, difference = outcome.skipped, outcome.difference
         if difference is not None and difference.is_of_values:
             skipped = "memory that nobody has filled" * _leaves_unfilled(record.graph)
@@ -135,6 +139,12 @@ class CheckedEngine(Engine):
             guards = [str(guard) for guard in record.guards]
             raise CheckError(difference, guards)
         return outcome.ending.give()
+
+    def _written(self, record: Record, known: Arguments) -> Iterable[Written]:
+        fetched = record.program.test(known.args, known.kwargs)
+        if type(fetched) is not list:
+            return ()
+        return written_by(record.mock, fetched[len(record.input_paths) :])
 
     def _run_instead(self, program: Program, reason: Break) -> Any:
         self._running.instead = True

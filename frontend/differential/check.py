@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import sys
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -21,8 +17,10 @@ from magweld.frontend.differential.describe import (
     join,
     shown,
 )
+from magweld.frontend.differential.silence import Silence
 from magweld.frontend.differential.snapshot import CannotRestoreError, Snapshot
 from magweld.frontend.differential.tensors import TensorData, difference
+from magweld.frontend.differential.written import Written, warned_to
 from magweld.frontend.operators.torch_state import torch_state
 
 
@@ -168,6 +166,7 @@ def run_checked(
     roots: Roots,
     exact: bool,
     view: Callable[[Any], Any] = lambda result: result,
+    written: Iterable[Written] = (),
 ) -> Checked:
     """Run a call eagerly, put its effects back, run it traced, and compare.
 
@@ -177,30 +176,39 @@ def run_checked(
         roots: What the call can reach: its arguments and its callable.
         exact: Whether tensors must agree bit by bit.
         view: Returns what is compared of a result.
+        written: What the traced call writes.
     """
     before = Walk(exact=exact)
     before.describe(roots())
     origins = {id(obj): number for number, obj in enumerate(before.objects)}
     try:
-        snapshot = Snapshot(before.objects)
+        snapshot = Snapshot(before.objects, [*written, *warned_to()])
     except CannotRestoreError as reason:
         return Checked(_own_end(run(traced)), skipped=str(reason))
-    ending, show = _run_silently(eager)
-    expected = _describe(ending, view, roots, origins, exact)
+    silence = Silence()
+    with silence.kept():
+        ending = run(eager)
+    expected = _describe(ending, view, roots, origins, exact, silence.logged)
     try:
         if isinstance(ending.error, EndedError):
             raise CannotRestoreError(str(ending.error))
         snapshot.restore()
     except CannotRestoreError as reason:
-        show()
+        silence.show()
         return Checked(_own_end(ending), skipped=str(reason))
-    mine = run(traced)
-    if isinstance(mine.error, EndedError):
-        return Checked(_own_end(mine), skipped="an operator has raised")
-    if isinstance(ending.error, ElsewhereError):
-        return Checked(mine, skipped="the program breaks earlier than it did")
-    found = _describe(mine, view, roots, origins, exact)
-    return Checked(mine, compare(expected, found, exact))
+    told = Silence()
+    # What takes logs may be within reach of the call.
+    with told.logs_kept():
+        mine = run(traced)
+    try:
+        if isinstance(mine.error, EndedError):
+            return Checked(_own_end(mine), skipped="an operator has raised")
+        if isinstance(ending.error, ElsewhereError):
+            return Checked(mine, skipped="the program breaks earlier than it did")
+        found = _describe(mine, view, roots, origins, exact, told.logged)
+        return Checked(mine, compare(expected, found, exact))
+    finally:
+        told.show()
 
 
 def _own_end(ending: Ending) -> Ending:
@@ -209,35 +217,13 @@ def _own_end(ending: Ending) -> Ending:
     return error.ending if isinstance(error, EndedError) else ending
 
 
-def _run_silently(call: Call) -> tuple[Ending, Callable[[], None]]:
-    """Run a call; return its ending, and what shows what it has printed and warned.
-
-    The hit prints and warns as well: once is enough.
-    """
-    printed, noted = io.StringIO(), io.StringIO()
-    warned: list[tuple[Any, ...]] = []
-    before = warnings.showwarning
-
-    def show() -> None:
-        sys.stdout.write(printed.getvalue())
-        sys.stderr.write(noted.getvalue())
-        for warning in warned:
-            warnings.showwarning(*warning)
-
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(noted):
-        warnings.showwarning = lambda *warning: warned.append(warning)
-        try:
-            return run(call), show
-        finally:
-            warnings.showwarning = before
-
-
 def _describe(
     ending: Ending,
     view: Callable[[Any], Any],
     roots: Roots,
     origins: dict[int, int],
     exact: bool,
+    logged: list[tuple[str, int, str]],
 ) -> Description:
     error = ending.error
     raised = None if error is None else f"{type(error).__qualname__}: {error}"
@@ -246,6 +232,7 @@ def _describe(
             ("exception", raised),
             ("result", view(ending.result)),
             *roots(),
+            ("logged", logged),
             ("torch state", torch_state()),
             *generator_states(),
         ]

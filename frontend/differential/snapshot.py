@@ -21,6 +21,7 @@ from magweld.frontend.differential.structure import (
     slots_of,
 )
 from magweld.frontend.differential.tensors import history, is_strided
+from magweld.frontend.differential.written import Written
 from magweld.frontend.operators.history import gradient_node
 from magweld.frontend.operators.put_back import save_generators
 from magweld.frontend.operators.torch_state import torch_state
@@ -47,8 +48,12 @@ class CannotRestoreError(Exception):
 class Snapshot:
     """The content of objects, and the states of all random generators."""
 
-    def __init__(self, objects: Iterable[Any]) -> None:
+    def __init__(self, objects: Iterable[Any], written: Iterable[Written] = ()) -> None:
         """Keep the content of objects.
+
+        Args:
+            objects: All that a call can reach.
+            written: What the call may write beside these.
 
         Raises:
             CannotRestoreError: One of them is an iterator or a tensor without memory
@@ -63,19 +68,28 @@ class Snapshot:
         self._tensors: list[tuple[torch.Tensor, Any]] = []
         self._sets: list[tuple[Any, list[Any]]] = []
         self._positions: list[tuple[Any, int]] = []
+        self._caches: list[tuple[Any, Any]] = []
+        reached: set[int] = set()
         for obj in objects:
+            reached.add(id(obj))
             self._keep(obj)
+        for item in written:
+            if id(item.obj) not in reached | self._seen:
+                self._keep_written(item)
 
     def restore(self) -> None:
         """Put everything back.
 
         Raises:
             CannotRestoreError: A tensor has got other memory or another history, an
-                iterator has come to its end, a mode of torch has changed, or a set had
-                an order that comes from what was removed from it.
+                iterator has come to its end, a function with a cache was called, a mode
+                of torch has changed, or a set had an order that comes from what was
+                removed from it.
         """
         if torch_state()[1:] != self._modes[1:]:
             raise CannotRestoreError("a mode of torch")
+        if any(function.cache_info() != info for function, info in self._caches):
+            raise CannotRestoreError("a function with a cache")
         if any(position(iterator) is None for iterator, _ in self._positions):
             raise CannotRestoreError("an iterator at its end")
         for obj, before in self._sets:
@@ -100,10 +114,10 @@ class Snapshot:
             raise CannotRestoreError(f"an iterator, {type(obj).__qualname__}")
         elif isinstance_exactly(obj, torch.Tensor):
             self._keep_tensor(obj)
-        elif type(obj) is types.CellType:
-            self._restores.append(_cell(obj))
-        elif type(obj) is contextvars.ContextVar:
-            self._restores.append(_context(obj))
+        elif type(obj) is functools._lru_cache_wrapper:
+            self._keep_cache(obj)
+        elif type(obj) in _VALUES:
+            self._restores.append(_VALUES[type(obj)](obj))
         elif type(obj) is types.FunctionType:
             self._keep_globals(obj)
         elif builtin_base(obj) is set:
@@ -111,6 +125,12 @@ class Snapshot:
         if builtin_base(obj) in _CONTENT:
             self._restores.append(_CONTENT[builtin_base(obj)](obj))
         self._keep_attributes(obj)
+
+    def _keep_written(self, item: Written) -> None:
+        if item.key is ABSENT:
+            self._keep(item.obj)
+        else:
+            self._restores.append(_entries(item.obj, [item.key]))
 
     def _keep_attributes(self, obj: Any) -> None:
         if is_class(obj) and not is_immutable(obj):
@@ -134,6 +154,11 @@ class Snapshot:
         if type(registry) is dict and id(registry) not in self._seen:
             self._seen.add(id(registry))
             self._restores.append(_dict(registry))
+
+    def _keep_cache(self, function: Any) -> None:
+        inner = (instance_dict(function) or {}).get("__wrapped__")
+        if type(inner) is not types.FunctionType or not is_library(inner):
+            self._caches.append((function, function.cache_info()))
 
     def _keep_tensor(self, tensor: torch.Tensor) -> None:
         if "is_leaf" not in history(tensor):
@@ -225,6 +250,12 @@ def _context(variable: contextvars.ContextVar[Any]) -> Restore:
     return _value(lambda: variable.get(ABSENT), variable.set, lambda: None)
 
 
+_VALUES: dict[type, Callable[[Any], Restore]] = {
+    types.CellType: _cell,
+    contextvars.ContextVar: _context,
+}
+
+
 def _slot(obj: Any, descriptor: Any) -> Restore:
     return _value(
         lambda: slot_value(obj, descriptor),
@@ -247,7 +278,7 @@ def _class(cls: Any) -> Restore:
     return restore
 
 
-def _entries(space: dict[str, Any], names: list[str]) -> Restore:
+def _entries(space: dict[str, Any], names: list[Any]) -> Restore:
     before = {name: space.get(name, ABSENT) for name in names}
 
     def restore() -> None:
