@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, prod
+
+from magweld.codegen import minimal_filtering
 
 Row = tuple[Fraction, ...]
 Matrix = tuple[Row, ...]
 
 # Points of a window along each dimension.
-WINDOW = 3
+WINDOW = minimal_filtering.WINDOW
 # Rows of the transformed weights that lie side by side: u[f / ROWS, p, c, f % ROWS].
 ROWS = 16
 # Weights that tiles transform at most so often are not transformed by a kernel before:
@@ -68,17 +71,16 @@ class WinogradForm:
         return self.side**2
 
 
-def _matrix(*rows: str) -> Matrix:
-    return tuple(tuple(Fraction(number) for number in row.split()) for row in rows)
+def _matrix(rows: Sequence[Sequence[float]]) -> Matrix:
+    return tuple(tuple(map(Fraction, row)) for row in rows)
 
 
-# Interpolation at 0, 1, -1 and infinity.
 FORMS = {
-    2: WinogradForm(
-        input=_matrix("1 0 -1 0", "0 1 1 0", "0 -1 1 0", "0 1 0 -1"),
-        weight=_matrix("1 0 0", "1/2 1/2 1/2", "1/2 -1/2 1/2", "0 0 1"),
-        result=_matrix("1 1 1 0", "0 1 -1 -1"),
-    ),
+    minimal_filtering.TILE: WinogradForm(
+        _matrix(minimal_filtering.INPUT),
+        _matrix(minimal_filtering.WEIGHT),
+        _matrix(minimal_filtering.RESULT),
+    )
 }
 
 

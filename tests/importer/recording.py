@@ -1,4 +1,4 @@
-"""Records the torch functions that a program calls, as the monitor does for tensors."""
+"""Records the torch functions that a program calls, and the operators that run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Recorder(TorchFunctionMode):
@@ -73,3 +74,17 @@ def record(function: Callable[..., Any], *inputs: torch.Tensor) -> torch.fx.Grap
     made = [recorder.nodes[id(x)] if is_tensor(x) else x for x in leaves]
     recorder.graph.output(torch.utils._pytree.tree_unflatten(made, structure))
     return torch.fx.GraphModule(recorder.root, recorder.graph)
+
+
+class Operators(TorchDispatchMode):
+    """Keeps the names of the operators that run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))

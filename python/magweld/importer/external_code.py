@@ -14,7 +14,7 @@ from torch import fx
 
 from magweld.artifact import StandIns
 from magweld.importer.image_code import (
-    ScaledConvolution,
+    NormedConvolution,
     has_images,
     in_best_layout,
     in_place,
@@ -22,7 +22,13 @@ from magweld.importer.image_code import (
 )
 from magweld.importer.inner_extents import RECURRENT_LAYERS
 from magweld.importer.nodes import operand, values_of
+from magweld.importer.recurrent_layers import (
+    is_native_layer,
+    layer_arguments,
+    run_layer,
+)
 from magweld.importer.strides import Strided, viewed
+from magweld.importer.window_convolutions import WindowConvolution
 
 aten = torch.ops.aten
 
@@ -138,8 +144,13 @@ class _Making:
         self._views = views
         self._body = fx.Graph()
         self._has_images = has_images(self._run)
-        found = ((node, ScaledConvolution.of(node, code.beside)) for node in self._run)
-        self._scaled = {node: one for node, one in found if one is not None}
+        self._windows = WindowConvolution.ends_of(self._run)
+        found = ((node, NormedConvolution.of(node, code.beside)) for node in self._run)
+        self._scaled = {
+            node: one
+            for node, one in found
+            if one is not None and one.is_scaled and not self._is_window(node)
+        }
         self._copies = {
             node: self._body.placeholder(f"operand_{number}")
             for number, node in enumerate(code.operands)
@@ -154,8 +165,15 @@ class _Making:
     @functools.cached_property
     def replaced(self) -> frozenset[fx.Node]:
         """Operators in whose place others stand."""
-        found = self._scaled.values()
-        return frozenset(n for one in found for n in (one.convolution, one.norm))
+        scaled = self._scaled.values()
+        parts = (node for one in scaled for node in (one.convolution, one.norm))
+        inner = (node for one in self._windows.values() for node in one.inner)
+        return frozenset((*parts, *inner))
+
+    def _is_window(self, node: fx.Node) -> bool:
+        """Whether a node is a part of what native code computes."""
+        inner = (one.inner for one in self._windows.values())
+        return node in self._windows or any(node in nodes for nodes in inner)
 
     def value(self, node: fx.Node) -> fx.Node:
         """Return the copy of a node, made where it was not."""
@@ -171,8 +189,13 @@ class _Making:
         return _Made(module.forward, tuple(self._further))
 
     def _copy(self, node: fx.Node) -> fx.Node:
+        if node in self._windows:
+            return self._windows[node].emit(self._body, self._any_leaf)
         if node in self._scaled:
             return self._scaled[node].emit(self._body, self._any_leaf)
+        if node.target in RECURRENT_LAYERS and is_native_layer(node):
+            given = tuple(map(self._any_leaf, layer_arguments(node)))
+            return self._body.call_function(run_layer, given)
         args, kwargs = fx.node.map_aggregate((node.args, node.kwargs), self._leaf)
         target = absorbed_operator(node)
         if is_image_convolution(node):

@@ -77,8 +77,8 @@ def in_best_layout(node: fx.Node, body: fx.Graph, image: fx.Node) -> fx.Node:
 
 
 @dataclass(frozen=True)
-class ScaledConvolution:
-    """A convolution and the norm of its result, as one convolution.
+class NormedConvolution:
+    """A convolution and the norm of its result by given statistics.
 
     Attributes:
         convolution: The convolution.
@@ -89,7 +89,7 @@ class ScaledConvolution:
     norm: fx.Node
 
     @staticmethod
-    def of(node: fx.Node, run: Collection[fx.Node]) -> ScaledConvolution | None:
+    def of(node: fx.Node, run: Collection[fx.Node]) -> NormedConvolution | None:
         """Return what a node is the result of; None if it is that of something else.
 
         Args:
@@ -109,11 +109,18 @@ class ScaledConvolution:
             return None
         tensors = map(values_of, (*norm.all_input_nodes, *source.all_input_nodes))
         is_single = all(tensor.dtype is torch.float32 for tensor in tensors)
-        is_small = values_of(operand(source, 1)).numel() <= _MOST_SCALED
-        return ScaledConvolution(source, norm) if is_single and is_small else None
+        return NormedConvolution(source, norm) if is_single else None
 
-    def emit(self, body: fx.Graph, leaf: Callable[[Any], Any]) -> fx.Node:
-        """Add the convolution to a graph and return its result.
+    @property
+    def is_scaled(self) -> bool:
+        """Whether the norm is made a part of the weights in each call."""
+        weights = values_of(operand(self.convolution, 1))
+        return bool(weights.numel() <= _MOST_SCALED)
+
+    def terms(
+        self, body: fx.Graph, leaf: Callable[[Any], Any]
+    ) -> tuple[fx.Node, fx.Node]:
+        """Add factors and terms of the results of windows to a graph.
 
         Args:
             body: The graph.
@@ -127,13 +134,25 @@ class ScaledConvolution:
         factor = call(aten.rsqrt.default, (call(aten.add.Scalar, (variance, eps)),))
         if weight is not None:
             factor = call(aten.mul.Tensor, (factor, weight))
-        image, window, own, *how = map(leaf, self._arguments)
+        own = leaf(argument(self.convolution, "bias"))
         if own is not None:
             mean = call(aten.sub.Tensor, (mean, own))
         if bias is None:
             term = call(aten.neg.default, (call(aten.mul.Tensor, (mean, factor)),))
         else:
             term = call(aten.addcmul.default, (bias, mean, factor), {"value": -1})
+        return factor, term
+
+    def emit(self, body: fx.Graph, leaf: Callable[[Any], Any]) -> fx.Node:
+        """Add one convolution for both to a graph and return its result.
+
+        Args:
+            body: The graph.
+            leaf: Returns what stands there for a node or another argument.
+        """
+        call = body.call_function
+        factor, term = self.terms(body, leaf)
+        image, window, _, *how = map(leaf, self._arguments)
         spread = call(aten.view.default, (factor, [-1, 1, 1, 1]))
         window = call(aten.mul.Tensor, (window, spread))
         image = in_best_layout(self.convolution, body, image)

@@ -1,0 +1,95 @@
+"""Owns native code for convolutions of images of any size, and its calls."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+
+from llvmlite import ir
+
+from magweld.codegen.host import HostTarget, emit_object
+from magweld.codegen.loader import LoadedObjects
+from magweld.codegen.window_filtering import FilteringKernels
+from magweld.codegen.window_kernels import WindowKernels, vectors_of
+from magweld.codegen.window_products import ProductKernels
+from magweld.codegen.window_ranges import WindowRanges
+from magweld.codegen.window_sizes import WORDS, WindowCall, WindowSizes
+from magweld.codegen.window_words import Word
+
+_TYPE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_FLOAT_BITS: Final = 32
+
+
+class WindowCode:
+    """The native code, in memory as long as this value."""
+
+    def __init__(self) -> None:
+        """Compile it for the CPU of this process."""
+        target = HostTarget.detect()
+        module = ir.Module(name="windows")
+        hardware = (target.vector_bits // _FLOAT_BITS, target.vector_registers)
+        self._filtering = FilteringKernels(module, *hardware)
+        self._products = ProductKernels(module, *hardware)
+        ranges = [WindowRanges(one) for one in (self._filtering, self._products)]
+        for one in ranges:
+            one.define()
+        symbols = [one.symbol for one in ranges]
+        code = emit_object([str(module)], target)
+        self._objects = LoadedObjects([code], symbols)
+        self._filter, self._multiply = (
+            _TYPE(self._objects.address(symbol)) for symbol in symbols
+        )
+
+    def plan(self, sizes: WindowSizes, threads: int) -> WindowCall:
+        """Return the call of a convolution.
+
+        Args:
+            sizes: Its sizes.
+            threads: At most so many run it.
+        """
+        kernels: WindowKernels = self._products
+        if sizes.is_filtered:
+            kernels = self._filtering
+        return WindowCall.plan(sizes, kernels, threads)
+
+    def run(
+        self,
+        sizes: WindowSizes,
+        call: WindowCall,
+        addresses: Mapping[Word, int],
+        room: int,
+    ) -> bool:
+        """Run a convolution; return whether all sums are finite numbers.
+
+        Where one is not, results may be others than those of a sum of products.
+
+        Args:
+            sizes: Its sizes.
+            call: What `plan` returned for them.
+            addresses: Words that are addresses, and whether results are rectified.
+            room: The address of `call.floats` floats.
+        """
+        words = WORDS.from_buffer_copy(call.words)
+        for word, value in addresses.items():
+            words[word] = value
+        for word, begin in call.rooms.items():
+            words[word] = room + begin
+        function = self._filter if sizes.is_filtered else self._multiply
+        function(ctypes.addressof(words))
+        return bool(words[Word.IS_FINITE])
+
+
+@cache
+def channel_units() -> tuple[int, int]:
+    """Return what channels of images, and of results, have to be multiples of."""
+    target = HostTarget.detect()
+    lanes = target.vector_bits // _FLOAT_BITS
+    return lanes, vectors_of(target.vector_registers) * lanes
+
+
+@cache
+def window_code() -> WindowCode:
+    """Return the code, which is made once."""
+    return WindowCode()

@@ -1,0 +1,224 @@
+"""Owns what kernels of convolutions share: products of transformed tiles and weights.
+
+Channels lie next to each other in images and results. All tiles of all images are
+numbered, and a kernel takes some of them: none depends on a size. What tiles are
+transformed to lies as t[p, c / lanes, tile, c % lanes], so that the tiles of a block
+are at constant distances; weights as w[p, c, f] for some filters f, sums as
+s[p, tile, f].
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+from llvmlite import ir
+
+from magweld.codegen.emitter import FLOAT, POINTER, WORD, Emitter, define
+from magweld.codegen.window_results import Results
+from magweld.codegen.window_transforms import transposed
+from magweld.codegen.window_words import WindowWords, Word
+
+# Tiles whose sums are in the second cache at a time.
+CHUNK: Final = 48
+# Whole blocks of tiles, whatever the CPU.
+ROUND: Final = 24
+# Vectors of filters, and tiles, of a block by the number of vector registers. They hold
+# sums, and a vector of weights or two; AVX-512 multiplies by an element in memory.
+_VECTORS: Final = {16: 2, 32: 1}
+_BLOCKS: Final = {16: (6, 4, 2, 1), 32: (24, 16, 8, 4, 2, 1)}
+
+
+def vectors_of(registers: int) -> int:
+    """Return how many vectors of filters are computed together.
+
+    Args:
+        registers: How many vectors the CPU holds.
+    """
+    return _VECTORS[registers]
+
+
+@dataclass(frozen=True)
+class WindowKernels(ABC):
+    """Defines the kernels of one way to compute a convolution in a module.
+
+    Attributes:
+        module: The module.
+        lanes: Floats of a vector.
+        registers: How many vectors the CPU holds, 16 or 32.
+        name: What names of functions begin with.
+        layers: Products of a tile for each channel and filter.
+    """
+
+    module: ir.Module
+    lanes: int
+    registers: int
+
+    name: ClassVar[str]
+    layers: ClassVar[int]
+
+    @property
+    @abstractmethod
+    def image(self) -> ir.Function:
+        """(words, first, count, target): transforms tiles of the image."""
+
+    @property
+    @abstractmethod
+    def weights(self) -> ir.Function:
+        """(words, block, target): transforms the weights of a block of filters."""
+
+    @abstractmethod
+    def emit_results(self, results: Results, tile: Any, sums: Any) -> None:
+        """Emit the results of a tile.
+
+        Args:
+            results: Emits what follows their sums.
+            tile: The number of the tile.
+            sums: The address of what its products add up to.
+        """
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of filters that are computed together."""
+        return vectors_of(self.registers)
+
+    @property
+    def filters(self) -> int:
+        """Filters that are computed together."""
+        return self.vectors * self.lanes
+
+    @property
+    def sum_layer(self) -> int:
+        """Floats between layers of sums, which begin in different sets of a cache."""
+        return CHUNK * self.filters + self.lanes
+
+    def begin(self, name: str, *types: Any) -> tuple[ir.Function, Emitter]:
+        """Return a new function and what emits it."""
+        function = define(self.module, f"{self.name}_{name}", *types)
+        return function, Emitter(function, self.lanes)
+
+    def load_sums(self, code: Emitter, sums: Any, layer: int) -> list[Any]:
+        """Load the sums of a tile and a layer, for each vector of filters."""
+        first = layer * self.sum_layer
+        return [code.load(sums, first + n * self.lanes) for n in range(self.vectors)]
+
+    def turn(self, code: Emitter, source: Any, row: Any, points: Any, to: Any) -> None:
+        """Emit a copy of windows in which those of a vector of filters are one.
+
+        Args:
+            code: Emits.
+            source: The address of as many windows as a vector has lanes.
+            row: Floats from one filter to the next.
+            points: Of a window.
+            to: The address of the copy, w[channel, point, filter].
+        """
+        with code.loop(0, code.product(points, self.lanes), self.lanes) as first:
+            rows = [
+                code.load(source, first, code.product(row, number))
+                for number in range(self.lanes)
+            ]
+            into = code.at(to, code.product(first, self.lanes))
+            for number, value in enumerate(transposed(code, rows)):
+                code.store(value, into, number * self.lanes)
+
+    @cached_property
+    def products(self) -> dict[int, ir.Function]:
+        """By their number of tiles, (tiles, weights, sums, length, pitch)."""
+        return {tiles: self._product(tiles) for tiles in _BLOCKS[self.registers]}
+
+    def _product(self, tiles: int) -> ir.Function:
+        name = f"product_{tiles}"
+        known = self.module.globals.get(name)
+        if known is not None:
+            return known
+        kinds = (POINTER, POINTER, POINTER, WORD, WORD)
+        function = define(self.module, name, *kinds)
+        code = Emitter(function, self.lanes)
+        source, weights, target, length, pitch = code.arguments
+        zero = code.spread(0.0)
+        sums = [
+            [code.variable(zero) for _ in range(self.vectors)] for _ in range(tiles)
+        ]
+        with code.loop(0, length, self.lanes) as channel:
+            block = code.builder.udiv(channel, code.word(self.lanes))
+            of = code.at(source, code.product(block, pitch))
+            beside = code.at(weights, code.product(channel, self.filters))
+            # Unrolled, it would have elements of all turns in registers.
+            with code.loop(0, self.lanes) as inner:
+                row = code.at(beside, code.product(inner, self.filters))
+                self._add_products(code, sums, code.at(of, inner), row)
+        for number, pair in enumerate(sums):
+            for half, one in enumerate(pair):
+                value = code.builder.load(one, typ=code.vector)
+                code.store(value, target, number * self.filters + half * self.lanes)
+        code.builder.ret_void()
+        return function
+
+    def _add_products(
+        self, code: Emitter, sums: Sequence[Any], of: Any, weights: Any
+    ) -> None:
+        """Emit the products with one channel."""
+        row = [code.load(weights, half * self.lanes) for half in range(self.vectors)]
+        for number, pair in enumerate(sums):
+            point = code.at(of, number * self.lanes)
+            value = code.spread(code.builder.load(point, typ=FLOAT, align=4))
+            for one, weight in zip(pair, row, strict=True):
+                before = code.builder.load(one, typ=code.vector)
+                code.builder.store(code.fma(value, weight, before), one)
+
+    @cached_property
+    def results(self) -> ir.Function:
+        """(words, tile, block, sums): makes the results of a tile of its sums."""
+        function, code = self.begin("results", POINTER, WORD, WORD, POINTER)
+        address, tile, block, sums = code.arguments
+        filters = code.product(block, self.filters)
+        results = Results(code, WindowWords(code, address), filters, self.vectors)
+        self.emit_results(results, tile, sums)
+        code.builder.ret_void()
+        return function
+
+    @cached_property
+    def chunk(self) -> ir.Function:
+        """(words, tile, count, block, tiles, weights, sums): results of some tiles.
+
+        There are at most `CHUNK` of them, from a tile on, for a block of filters.
+        """
+        kinds = (POINTER, WORD, WORD, WORD, POINTER, POINTER, POINTER)
+        function, code = self.begin("chunk", *kinds)
+        address, tile, count, block, tiles, weights, sums = code.arguments
+        words = WindowWords(code, address)
+        sizes = words[Word.LENGTH], words[Word.TILE_PITCH]
+        tile_layer, weight_layer = words[Word.TILE_LAYER], words[Word.WEIGHT_LAYER]
+        with code.loop(0, self.layers) as p:
+            source = code.at(tiles, code.product(p, tile_layer))
+            beside = code.at(weights, code.product(p, weight_layer))
+            into = code.at(sums, code.product(p, self.sum_layer))
+
+            def multiply(product: ir.Function, number: Any) -> None:
+                own = code.at(source, code.product(number, self.lanes))
+                out = code.at(into, code.product(number, self.filters))
+                code.builder.call(product, [own, beside, out, *sizes])
+
+            self._in_blocks(code, count, multiply)
+        with code.loop(0, count) as number:
+            own = code.at(sums, code.product(number, self.filters))
+            one = code.sum(tile, number)
+            code.builder.call(self.results, [address, one, block, own])
+        code.builder.ret_void()
+        return function
+
+    def _in_blocks(
+        self, code: Emitter, count: Any, multiply: Callable[[ir.Function, Any], None]
+    ) -> None:
+        """Emit calls for all tiles, whole blocks of the most tiles first."""
+        done: Any = code.word(0)
+        for tiles, product in self.products.items():
+            left = code.builder.sub(count, done)
+            whole = code.builder.udiv(left, code.word(tiles))
+            end = code.sum(done, code.product(whole, tiles))
+            with code.loop(done, end, tiles) as number:
+                multiply(product, number)
+            done = end

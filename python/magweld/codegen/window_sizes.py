@@ -1,0 +1,183 @@
+"""Owns the sizes of a convolution, and what its native code is called with."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from math import ceil, prod
+from typing import Final
+
+from magweld.codegen.minimal_filtering import TILE, WINDOW
+from magweld.codegen.window_kernels import ROUND, WindowKernels
+from magweld.codegen.window_words import Word
+
+WORDS: Final = ctypes.c_int64 * len(Word)
+_FLOAT_BYTES: Final = 4
+# Floats of the transformed tiles of a block, which stay in the second cache, and its
+# least number of tiles: for each of them all weights are read again.
+_BLOCK_FLOATS: Final = 1 << 18
+_LEAST_BLOCK: Final = 96
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class WindowSizes:
+    """The sizes of a convolution of images; pairs are for height and width.
+
+    Attributes:
+        images: How many images there are.
+        size: Of each image.
+        depth: Channels of an image.
+        filters: Channels of the results.
+        window: Size of the windows.
+        steps: From one window to the next.
+        padding: Zeros around the image.
+        spread: From one point of a window to the next.
+    """
+
+    images: int
+    size: Pair
+    depth: int
+    filters: int
+    window: Pair = (WINDOW, WINDOW)
+    steps: Pair = (1, 1)
+    padding: Pair = (0, 0)
+    spread: Pair = (1, 1)
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether fewer products do."""
+        is_every = self.steps == (1, 1) and self.spread == (1, 1)
+        return is_every and self.window == (WINDOW, WINDOW)
+
+    @property
+    def result(self) -> Pair:
+        """Size of the results."""
+        high, wide = (
+            (self.size[n] + 2 * self.padding[n] - self._reach(n)) // self.steps[n] + 1
+            for n in range(2)
+        )
+        return high, wide
+
+    def _reach(self, number: int) -> int:
+        return self.spread[number] * (self.window[number] - 1) + 1
+
+    @property
+    def grid(self) -> Pair:
+        """Rows of tiles in an image, and tiles in a row."""
+        tile = TILE if self.is_filtered else 1
+        down, across = (ceil(extent / tile) for extent in self.result)
+        return down, across
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of all images."""
+        return self.images * prod(self.grid)
+
+    @property
+    def length(self) -> int:
+        """Summands of a product."""
+        return self.depth * (1 if self.is_filtered else prod(self.window))
+
+    @property
+    def words(self) -> dict[Word, int]:
+        """What kernels are told of them."""
+        pairs = {
+            (Word.HIGH, Word.WIDE): self.size,
+            (Word.RESULT_HIGH, Word.RESULT_WIDE): self.result,
+            (Word.WINDOW_HIGH, Word.WINDOW_WIDE): self.window,
+            (Word.STEP_HIGH, Word.STEP_WIDE): self.steps,
+            (Word.PAD_HIGH, Word.PAD_WIDE): self.padding,
+            (Word.SPREAD_HIGH, Word.SPREAD_WIDE): self.spread,
+            (Word.DOWN, Word.ACROSS): self.grid,
+        }
+        found = {
+            w: pair[n] for words, pair in pairs.items() for n, w in enumerate(words)
+        }
+        found[Word.DEPTH], found[Word.FILTERS] = self.depth, self.filters
+        found[Word.COUNT], found[Word.LENGTH] = self.tiles, self.length
+        return found
+
+
+@dataclass(frozen=True)
+class WindowCall:
+    """A convolution, and the memory that it needs while it runs.
+
+    Attributes:
+        words: Those of the call, without addresses.
+        rooms: For words that are addresses of such memory, at which byte each begins.
+        floats: How many floats it has.
+    """
+
+    words: bytes
+    rooms: Mapping[Word, int]
+    floats: int
+
+    @staticmethod
+    def plan(sizes: WindowSizes, kernels: WindowKernels, threads: int) -> WindowCall:
+        """Return the call of a convolution.
+
+        Threads share out blocks of filters where there are fewer tiles than filters, so
+        that the larger operand is transformed part by part, in a cache.
+
+        Args:
+            sizes: Its sizes.
+            kernels: What computes it.
+            threads: At most so many run it.
+        """
+        count, length, layers = sizes.tiles, sizes.length, kernels.layers
+        blocks = sizes.filters // kernels.filters
+        by_filters = count <= sizes.filters
+        size = max(_LEAST_BLOCK, _BLOCK_FLOATS // (layers * length))
+        size = count if by_filters else _even(count, size, threads)
+        tile_layer = size * length + kernels.lanes
+        weight_layer = length * kernels.filters + kernels.lanes
+        tile_rooms, weight_rooms = (1, threads) if by_filters else (threads, blocks)
+        rooms = {
+            Word.TILES: tile_rooms * layers * tile_layer,
+            Word.WEIGHTS: weight_rooms * layers * weight_layer,
+            Word.SUMS: threads * layers * kernels.sum_layer,
+        }
+        totals = (count, blocks) if by_filters else (blocks, ceil(count / size))
+        numbers = {
+            **sizes.words,
+            Word.BLOCK: size,
+            Word.THREADS: threads,
+            Word.BY_FILTERS: int(by_filters),
+            Word.FIRST_TOTAL: totals[0],
+            Word.SECOND_TOTAL: totals[1],
+            Word.TILE_PITCH: size * kernels.lanes,
+            Word.TILE_LAYER: tile_layer,
+            Word.WEIGHT_LAYER: weight_layer,
+        }
+        return WindowCall._of(numbers, rooms)
+
+    @staticmethod
+    def _of(numbers: Mapping[Word, int], rooms: Mapping[Word, int]) -> WindowCall:
+        """Return a call.
+
+        Args:
+            numbers: WindowWords that are no addresses.
+            rooms: For words that are addresses of memory, how many floats it has.
+        """
+        words = WORDS()
+        for word, value in {**numbers, Word.IS_FINITE: 1}.items():
+            words[word] = value
+        ends = [*accumulate(rooms.values(), initial=0)]
+        begins = {word: _FLOAT_BYTES * n for word, n in zip(rooms, ends, strict=False)}
+        return WindowCall(bytes(words), begins, ends[-1])
+
+
+def _even(count: int, size: int, threads: int) -> int:
+    """Return a size of blocks of which each thread has about as many.
+
+    Args:
+        count: What is divided.
+        size: That of a block, about.
+        threads: How many threads there are.
+    """
+    blocks = threads * ceil(count / (threads * size))
+    return ROUND * ceil(count / (blocks * ROUND))

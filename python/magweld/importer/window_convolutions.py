@@ -1,0 +1,245 @@
+"""Owns convolutions of images of any size that are computed by native code.
+
+What follows a convolution is part of it: a norm by given statistics, a sum with another
+tensor, and the choice of what is not negative.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import torch
+from torch import fx
+
+from magweld.codegen.window_code import channel_units, window_code
+from magweld.codegen.window_products import MOST_POINTS
+from magweld.codegen.window_sizes import Pair, WindowCall, WindowSizes
+from magweld.codegen.window_words import Word
+from magweld.importer.image_code import NormedConvolution, is_image_convolution
+from magweld.importer.nodes import argument, operand, tensors_of, values_of
+
+aten = torch.ops.aten
+
+# What a convolution has for height and width.
+_PAIRS: Final = ("stride", "padding", "dilation")
+# Tiles for which the transform of the weights takes longer than what it saves: torch is
+# called for fewer.
+_FEWEST_TILES: Final = 4
+# Kinds of sizes whose calls are remembered.
+_MOST_CALLS: Final = 1024
+
+Leaf = Callable[[Any], Any]
+How = tuple[Pair, Pair, Pair]
+
+
+@dataclass(frozen=True)
+class WindowConvolution:
+    """A convolution and what follows it.
+
+    Attributes:
+        convolution: The convolution.
+        norm: Of its result alone.
+        beside: What is added to the result; None for nothing.
+        inner: All operators but the last one, whose results nobody else has.
+        is_rectified: Whether what is negative becomes zero.
+    """
+
+    convolution: fx.Node
+    norm: NormedConvolution | None = None
+    beside: fx.Node | None = None
+    inner: tuple[fx.Node, ...] = ()
+    is_rectified: bool = False
+
+    @staticmethod
+    def ends_of(run: Iterable[fx.Node]) -> dict[fx.Node, WindowConvolution]:
+        """Return the convolutions among some operators, by the last one of each.
+
+        Args:
+            run: Operators that run one after another.
+        """
+        order = tuple(run)
+        members = {*order}
+        alone = {node for node in order[:-1] if members >= {*node.users}}
+        found: dict[fx.Node, WindowConvolution] = {}
+        taken: set[fx.Node] = set()
+        for node in reversed(order):
+            one = None if node in taken else _rectified(node, alone)
+            if one is not None:
+                found[node] = one
+                taken |= {*one.inner}
+        return found
+
+    def emit(self, body: fx.Graph, leaf: Leaf) -> fx.Node:
+        """Add the convolution to a graph and return its result.
+
+        Args:
+            body: The graph.
+            leaf: Returns what stands there for a node or another argument.
+        """
+        scale, shift = None, leaf(argument(self.convolution, "bias"))
+        if self.norm is not None:
+            scale, shift = self.norm.terms(body, leaf)
+        image, weight = (leaf(operand(self.convolution, n)) for n in range(2))
+        how = tuple(tuple(argument(self.convolution, name)) for name in _PAIRS)
+        arguments = (image, weight, scale, shift, leaf(self.beside), how)
+        return body.call_function(convolve, (*arguments, self.is_rectified))
+
+
+def _rectified(node: fx.Node, alone: Collection[fx.Node]) -> WindowConvolution | None:
+    if node.target is not aten.relu.default:
+        return _summed(node, alone)
+    source = operand(node)
+    found = _summed(source, alone) if _is_read_once(source, alone) else None
+    if found is None:
+        return None
+    return _followed(found, source, beside=found.beside, is_rectified=True)
+
+
+def _summed(node: fx.Node, alone: Collection[fx.Node]) -> WindowConvolution | None:
+    if node.target is not aten.add.Tensor:
+        return _normed(node, alone)
+    sources = [one for one in node.args[:2] if isinstance(one, fx.Node)]
+    if len({*sources}) < 2 or argument(node, "alpha") != 1:
+        return None
+    one, other = sources
+    for source, beside in ((one, other), (other, one)):
+        if not _are_alike(source, beside) or not _is_read_once(source, alone):
+            continue
+        found = _normed(source, alone)
+        if found is not None:
+            return _followed(found, source, beside=beside, is_rectified=False)
+    return None
+
+
+def _followed(
+    found: WindowConvolution,
+    source: fx.Node,
+    *,
+    beside: fx.Node | None,
+    is_rectified: bool,
+) -> WindowConvolution:
+    """Return a convolution with an operator more.
+
+    Args:
+        found: The convolution.
+        source: What results of it, which the operator reads.
+        beside: What is added.
+        is_rectified: Whether negative results become zero.
+    """
+    inner = (*found.inner, source)
+    return WindowConvolution(found.convolution, found.norm, beside, inner, is_rectified)
+
+
+def _normed(node: fx.Node, alone: Collection[fx.Node]) -> WindowConvolution | None:
+    norm = NormedConvolution.of(node, alone)
+    if norm is not None and _has_windows(norm.convolution):
+        inner = (norm.convolution, norm.norm)
+        return WindowConvolution(norm.convolution, norm, None, inner)
+    return WindowConvolution(node) if _has_windows(node) else None
+
+
+def _is_read_once(node: fx.Node, alone: Collection[fx.Node]) -> bool:
+    return node in alone and len(node.users) == 1
+
+
+def _are_alike(one: fx.Node, other: fx.Node) -> bool:
+    first, second = values_of(one), values_of(other)
+    return bool(first.shape == second.shape and first.dtype is second.dtype)
+
+
+def _has_windows(node: fx.Node) -> bool:
+    """Whether a node is a convolution that native code computes."""
+    if not is_image_convolution(node) or argument(node, "transposed"):
+        return False
+    tensors = [t for one in (node, *node.all_input_nodes) for t in tensors_of(one)]
+    if any(t.dtype is not torch.float32 or t.device.type != "cpu" for t in tensors):
+        return False
+    filters, depth, *window = values_of(operand(node, 1)).shape
+    pairs = all(len(argument(node, name)) == len(window) for name in _PAIRS)
+    is_small = math.prod(window) <= MOST_POINTS and argument(node, "groups") == 1
+    depth_unit, filter_unit = channel_units()
+    is_whole = depth % depth_unit == 0 and filters % filter_unit == 0
+    return bool(pairs and is_small and is_whole)
+
+
+def convolve(
+    image: torch.Tensor,
+    weight: torch.Tensor,
+    scale: torch.Tensor | None,
+    shift: torch.Tensor | None,
+    beside: torch.Tensor | None,
+    how: How,
+    is_rectified: bool,
+) -> torch.Tensor:
+    """Return a convolution with what follows it, channels side by side.
+
+    Args:
+        image: [images, channels, height, width].
+        weight: [filters, channels, height, width].
+        scale: [filters], factors of results; None for ones.
+        shift: [filters], what is added to them; None for zeros.
+        beside: What is added after that, of the shape of the result.
+        how: Steps, zeros around the image, and the spread of windows.
+        is_rectified: Whether negative results become zero.
+    """
+    arguments = (image, weight, scale, shift, beside, how, is_rectified)
+    sizes = _sizes(image, weight, how)
+    if min(sizes.result) < 1 or sizes.tiles < _FEWEST_TILES:
+        return _through_torch(*arguments)
+    shape = (sizes.images, sizes.filters, *sizes.result)
+    result = torch.empty(shape, memory_format=torch.channels_last)
+    zeros = torch.zeros(max(sizes.depth, sizes.filters))
+    held = {
+        Word.IMAGE: image.contiguous(memory_format=torch.channels_last),
+        Word.WEIGHT: weight.contiguous(),
+        Word.SCALE: torch.ones(sizes.filters) if scale is None else scale.contiguous(),
+        Word.SHIFT: zeros if shift is None else shift.contiguous(),
+        Word.ZEROS: zeros,
+        Word.RESULT: result,
+    }
+    if beside is not None:
+        held[Word.BESIDE] = beside.contiguous(memory_format=torch.channels_last)
+    words = {word: tensor.data_ptr() for word, tensor in held.items()}
+    words[Word.RECTIFIED] = int(is_rectified)
+    call = _planned(sizes, torch.get_num_threads())
+    room = torch.empty(call.floats)
+    is_finite = window_code().run(sizes, call, words, room.data_ptr())
+    return result if is_finite else _through_torch(*arguments)
+
+
+def _sizes(image: torch.Tensor, weight: torch.Tensor, how: How) -> WindowSizes:
+    images, depth, high, wide = image.shape
+    filters, _, window_high, window_wide = weight.shape
+    window = (window_high, window_wide)
+    return WindowSizes(images, (high, wide), depth, filters, window, *how)
+
+
+@lru_cache(_MOST_CALLS)
+def _planned(sizes: WindowSizes, threads: int) -> WindowCall:
+    return window_code().plan(sizes, threads)
+
+
+def _through_torch(
+    image: torch.Tensor,
+    weight: torch.Tensor,
+    scale: torch.Tensor | None,
+    shift: torch.Tensor | None,
+    beside: torch.Tensor | None,
+    how: How,
+    is_rectified: bool,
+) -> torch.Tensor:
+    """Return what `convolve` does, by a sum of products."""
+    result = torch.conv2d(image, weight, None, *how)
+    if scale is not None:
+        result = result * scale.view(-1, 1, 1)
+    if shift is not None:
+        result = result + shift.view(-1, 1, 1)
+    if beside is not None:
+        result = result + beside
+    if is_rectified:
+        result = torch.relu(result)
+    return result.contiguous(memory_format=torch.channels_last)
