@@ -9,8 +9,8 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/pip --disable-pip-version-check install -q --no-compile -c constraints.txt
 JOBS ?= 2
 
-.PHONY: help demo browser test pytest lit test-matrix lint site format results bench
-.PHONY: wheel clean
+.PHONY: help demo browser test pytest lit newer-python test-matrix lint site format
+.PHONY: results bench wheel clean
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/'
 
@@ -71,14 +71,22 @@ pytest: $(VENV)/.test browser
 lit: $(VENV)/.test
 	$(BIN)/lit -sv -j $(JOBS) lit_tests
 
+# A Python that neither PATH nor pyenv has may be one of a newer Debian.
+NEWER := 3.14
+newer-python: ## Unpack a newer CPython for test-matrix and the tests of the monitor.
+	@[ -x build/python$(NEWER)/usr/bin/python$(NEWER) ] \
+	  || tests/frontend/fetch_python.sh $(NEWER) forky build/python$(NEWER)
+
 # Each further interpreter has an environment of its own and runs what depends on
 # bytecode. What pyenv puts on PATH may only report that a version is not switched on:
 # that version lies beside it.
-MATRIX ?= 3.12 3.13
+MATRIX ?= 3.12 3.13 3.14
 SMOKE := $(addprefix tests/frontend/test_,monitor.py branches.py while.py segments.py)
+SMOKE += $(addprefix tests/frontend/test_,lifting.py module_calls.py)
 test-matrix: ## A few tests with each further Python on PATH.
 	@for version in $(MATRIX); do \
-	  python=$$(command -v python$$version) || { echo "no python$$version"; continue; }; \
+	  python=$$(PATH="$$PATH:$(CURDIR)/build/python$$version/usr/bin" command -v python$$version) \
+	    || { echo "no python$$version"; continue; }; \
 	  $$python -c "" 2>/dev/null \
 	    || python=$$(ls "$${python%/*}"/../versions/$$version.*/bin/python$$version | tail -n 1); \
 	  [ -x "$$python" ] || { echo "no python$$version"; continue; }; \

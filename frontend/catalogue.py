@@ -141,7 +141,7 @@ _TEXTS = {
     ),
     "interpreter": (
         "the frames of this interpreter cannot be read",
-        "use CPython 3.11 to 3.13 with the global lock on a 64-bit machine",
+        "use CPython 3.11 to 3.14 with the global lock on a 64-bit machine",
     ),
     "tool-busy": (
         "no monitoring tool id of the interpreter is free",

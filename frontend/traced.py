@@ -282,7 +282,7 @@ def _standing_for(target: Any) -> type:
     for name in ("__annotations__", "__doc__", "__module__"):
         namespace[name] = getattr(target, name, None)
     for name in set(dir(cls)) - set(dir(TracedCallable)) - {"__class_getitem__"}:
-        if name.startswith("__") and callable(getattr(cls, name)):
+        if name.startswith("__") and callable(getattr(cls, name, None)):
             namespace[name] = functools.partialmethod(_forward, name)
     return type(TracedCallable.__name__, (TracedCallable,), namespace)
 

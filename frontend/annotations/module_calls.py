@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import torch
 
 from magweld.frontend.monitor.annotation import Entries, ForwardingRule, NativeCall
-from magweld.frontend.monitor.code_table import Flow, parts_of
+from magweld.frontend.monitor.code_table import Flow, parts_of, spread_count
 from magweld.frontend.monitor.observer import Observer, Passed
 from magweld.frontend.rules.attributes import note_lookup, read_found
 from magweld.frontend.rules.functions import register_function
@@ -60,7 +60,7 @@ class _Way(NamedTuple):
     call: int
 
 
-# What instructions of CPython 3.11 to 3.13 do, "" for nothing that matters here.
+# What instructions of CPython 3.11 to 3.14 do, "" for nothing that matters here.
 _KINDS: Final = {
     name: kind
     for kind, names in {
@@ -86,7 +86,9 @@ _KINDS: Final = {
 }
 _JUMPS_HERE: Final = ("_IF_FALSE", "_IF_NONE", "JUMP_FORWARD")
 _NAMING: Final = ("attribute", "global", "load", "store")
-_COUNTING: Final = ("call", "map", "merge", "spread")
+_COUNTING: Final = ("call", "map", "merge")
+# What is called, a place beside it, positional and keyword arguments.
+_SPREAD: Final = 4
 
 
 def _way(function: Any) -> _Way | None:
@@ -122,6 +124,8 @@ def _part(read: dis.Instruction) -> _Part | None:
         return None
     if kind in _NAMING:
         return _Part(kind, read.argval)
+    if kind == "spread":
+        return _Part(kind, spread_count(read.arg or 0))
     return _Part(kind, read.arg if kind in _COUNTING else None)
 
 
@@ -181,7 +185,7 @@ def _handing_on(code: CodeType) -> list[_Part]:
     """Return the end of a way: a call with the further arguments of the function."""
     _, args, kwargs = code.co_varnames[:3]
     given = [_Part("load", args), _Part("map", 0), _Part("load", kwargs)]
-    return [*given, _Part("merge", 1), _Part("spread", 1), _Part("return")]
+    return [*given, _Part("merge", 1), _Part("spread", _SPREAD), _Part("return")]
 
 
 def _tests(

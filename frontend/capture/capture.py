@@ -36,7 +36,12 @@ from magweld.frontend.lifting.outline import Outline
 from magweld.frontend.monitor.annotation import AnnotationTable
 from magweld.frontend.monitor.code_table import CodeTables
 from magweld.frontend.monitor.events import CollectorPause, event_source
-from magweld.frontend.monitor.stack import FrameReader, StackReader, is_supported
+from magweld.frontend.monitor.stack import (
+    MARKED,
+    FrameReader,
+    StackReader,
+    is_supported,
+)
 from magweld.frontend.operators.modes import ObservingModes
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import torch_state
@@ -76,11 +81,13 @@ def can_read_frames() -> bool:
 
 
 def frame_reader() -> FrameReader:
-    """Return a reader of frames, with torch's native stack reader where it exists."""
+    """Return a reader of frames, with torch's native stack reader where it works."""
     module = torch._C._dynamo.eval_frame
     read: StackReader | None = getattr(
         module, "_get_frame_value_stack_with_depth", None
     )
+    if MARKED:
+        return FrameReader()
     return FrameReader(read, getattr(module, "NULL_STACK_VALUE", None))
 
 

@@ -20,7 +20,7 @@ from magweld.frontend.lifting.stack_rules import (
 )
 from magweld.frontend.lifting.value_rules import evaluate, packed
 from magweld.frontend.monitor.annotation import unbind
-from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.code_table import Row, spread_arguments
 from magweld.frontend.rules.calls import called_at
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.lookup import Lookup
@@ -63,11 +63,9 @@ def _begin(
 
 def begin_call_ex(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """CALL_FUNCTION_EX: the callable, an iterable, optionally a mapping."""
-    has_keywords = bool(step.row.arg & 1)
-    kwargs = stack[-1] if has_keywords else {}
-    args = stack[-2] if has_keywords else stack[-1]
-    base, null = len(stack) - step.row.taken, shadow.observer.session.reader.null
-    function = called_at(base, stack, null).function
+    null = shadow.observer.session.reader.null
+    args, kwargs = spread_arguments(step.row.arg, stack, null)
+    function = called_at(len(stack) - step.row.taken, stack, null).function
     if builtin_base(args) not in (tuple, list) or type(kwargs) is not dict:
         return
     lifting = shadow.lifting

@@ -41,7 +41,7 @@ from magweld.frontend.operators.values_only import (
     TOTAL,
     is_value_only,
 )
-from magweld.frontend.state.nodes import Node
+from magweld.frontend.state.nodes import Kind, Node
 
 if TYPE_CHECKING:
     from magweld.frontend.session.session import Session
@@ -263,6 +263,10 @@ class Operands:
         opaque = link is not None and link.callee == id(handle_torch_function)
         if not observer.awaits_operator and not opaque:
             return nothing
+        sliced = _sliced(step, args)
+        if sliced is not None:
+            self._place_ends(step, args[1])
+            return self._align(step, sliced, {})
         lifted_kwargs = {} if link is None else link.lifted_kwargs
         for values, lifted in _layouts(step, len(args)):
             if any(found is not None for found in (*lifted, *lifted_kwargs)):
@@ -274,6 +278,14 @@ class Operands:
                 self._lifting.pin(expression)
         return nothing
 
+    def _place_ends(self, step: Step, made: slice) -> None:
+        """Follow the ends of a slice that an instruction makes of values it takes."""
+        # The node keeps it: nothing else will have its id.
+        self._session.graph.adopt(made)
+        for name, depth in (("start", 1), ("stop", 0)):
+            descriptor, found = slice.__dict__[name], step.peek(depth)
+            self._lifting.place(made, Kind.SLOT, descriptor, found)
+
     def _align(
         self, step: Step, lifted: Lifted, lifted_kwargs: dict[str, Expression]
     ) -> tuple[Lifted, dict[str, Expression]]:
@@ -283,6 +295,25 @@ class Operands:
             for expression in (*lifted, *lifted_kwargs.values()):
                 self._lifting.pin(expression)
         return lifted, lifted_kwargs
+
+
+# Instructions of 3.12 that make a slice of the two values on top: how many they take.
+_SLICING: Final = {"BINARY_SLICE": 3, "STORE_SLICE": 4}
+
+
+def _sliced(step: Step, args: Any) -> Lifted | None:
+    """Return the expressions of what an operator takes beside such a slice, if it does.
+
+    It takes the container, the slice, and what is stored.
+    """
+    count = _SLICING.get(step.row.opname)
+    if count is None or len(args) != count - 1 or type(args[1]) is not slice:
+        return None
+    *stored, container, start, stop = step.before[-count:]
+    given = (args[0], args[1].start, args[1].stop, *args[2:])
+    if not _same((container, start, stop, *stored), given):
+        return None
+    return (None, None, *(step.peek(3) for _ in stored))
 
 
 def _layouts(step: Step, count: int) -> Iterator[tuple[tuple[Any, ...], Lifted]]:

@@ -204,12 +204,6 @@ def list_to_tuple(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     copy_elements(shadow, step.before[-1], stack[-1])
 
 
-def call_intrinsic(shadow: Shadow, step: Step, stack: list[Any]) -> None:
-    """CALL_INTRINSIC_1 of 3.12, where it makes a tuple of a list."""
-    if type(step.before[-1]) is list and type(stack[-1]) is tuple:
-        copy_elements(shadow, step.before[-1], stack[-1])
-
-
 def copy_elements(shadow: Shadow, source: Any, target: Any) -> None:
     """Give `target` the expressions of the elements of `source`."""
     for slot, expression in shadow.lifting.inside(source):

@@ -12,6 +12,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.naming import instructions_in
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.shadow import Rule, Stepless
@@ -39,6 +40,10 @@ CALLS: Final = ("CALL", "CALL_FUNCTION_EX", "CALL_KW")
 # 3.13 pushes a callable and then its receiver, or an empty slot; other versions push
 # the empty slot first, too, but a method before its receiver.
 CALLABLE_FIRST: Final = sys.version_info >= (3, 13)
+_LOOPS_END_LATE: Final = sys.version_info[:2] == (3, 13)
+# 3.14 has a place for the keyword arguments of CALL_FUNCTION_EX in any case, which is
+# empty if there are none; others say by a flag whether there is one.
+_KEYWORDS_PLACED: Final = sys.version_info >= (3, 14)
 # Instructions of 3.13 that do two others on local variables, one after the other. Half
 # a byte of the argument is for each.
 _FUSED: Final = {
@@ -48,6 +53,7 @@ _FUSED: Final = {
 }
 # With a flag they push a callable and its receiver, or an empty slot.
 _MAY_PUSH_PAIR: Final = ("LOAD_ATTR", "LOAD_GLOBAL", "LOAD_SUPER_ATTR")
+_PUSHES_PAIR: Final = "LOAD_SPECIAL"  # of 3.14, always
 _COMPARES_TO_BOOL: Final = 0x10  # flag of COMPARE_OP
 
 Handler = Callable[[Any, "Row", list[Any]], None]
@@ -122,7 +128,7 @@ class Row:
         self.handlers: frozenset[int] = frozenset()
         self.parts: tuple[Row, ...] = ()
         pairs = CALLABLE_FIRST and self.opname in _MAY_PUSH_PAIR
-        self.above = self.arg & 1 if pairs else 0
+        self.above = self.arg & 1 if pairs else int(self.opname == _PUSHES_PAIR)
 
     @property
     def each(self) -> tuple[Row, ...]:
@@ -219,7 +225,7 @@ class CodeTable:
             self.rows[offset // 2] = prefix
 
 
-_COMPOUND: Final = (tuple, frozenset, CodeType)
+_COMPOUND: Final = (tuple, frozenset, slice, CodeType)
 
 
 def _refuse(frame: Any, row: Row, stack: list[Any]) -> None:
@@ -227,6 +233,23 @@ def _refuse(frame: Any, row: Row, stack: list[Any]) -> None:
 
 
 _UNKNOWN: Final = Instruction(_refuse)
+
+
+def spread_count(arg: int) -> int:
+    """Return how many values CALL_FUNCTION_EX takes from the stack."""
+    return 4 if _KEYWORDS_PLACED else 3 + (arg & 1)
+
+
+def spread_arguments(arg: int, stack: list[Any], null: Any) -> tuple[Any, Any]:
+    """Return the iterable and the mapping that CALL_FUNCTION_EX takes apart.
+
+    Args:
+        null: What stands for an empty place of the stack.
+    """
+    if not (_KEYWORDS_PLACED or arg & 1):
+        return stack[-1], {}
+    args, kwargs = stack[-2:]
+    return args, {} if kwargs is null else kwargs
 
 
 def variadic_names(code: CodeType) -> tuple[str, ...]:
@@ -274,7 +297,7 @@ class Flow:
 
     def __init__(self, code: CodeType) -> None:
         self.code = code
-        self.instructions = list(dis.get_instructions(code))
+        self.instructions = list(instructions_in(code))
         self.index = {i.offset: i for i in self.instructions}
         offsets = [i.offset for i in self.instructions]
         self.following = dict(pairwise(offsets))
@@ -296,13 +319,13 @@ class Flow:
     def _skipped(self, target: int) -> list[int]:
         """Return where an exhausted loop may go on instead of at its target.
 
-        3.12 may leave END_FOR out, which takes two values from the stack; 3.13 leaves
-        out END_FOR and POP_TOP, which take one each.
+        3.12 may leave END_FOR out, which takes two values from the stack, and 3.14
+        what takes one; 3.13 leaves out END_FOR and POP_TOP, which take one each.
         """
         if self.index[target].opname != "END_FOR":
             return []
         behind = self.following[target]
-        return [self.following[behind] if CALLABLE_FIRST else behind]
+        return [self.following[behind] if _LOOPS_END_LATE else behind]
 
     def covering(self, offset: int) -> list[int]:
         """Return the targets of the exception table entries over an offset."""

@@ -19,6 +19,10 @@ class Null:
 
 NULL: Final = Null()
 _WORD: Final = ctypes.sizeof(ctypes.c_void_p)
+# Include/internal/pycore_stackref.h of 3.14: the lowest bits of a slot tell whether it
+# counts as a reference, is a number, or is empty, which is a pointer to nothing. The
+# native reader of torch takes numbers for pointers.
+MARKED: Final = sys.version_info >= (3, 14)
 
 
 class _Layout(NamedTuple):
@@ -35,6 +39,7 @@ _LAYOUTS: Final = {
     (3, 11): _Layout(interpreter_frame=24, function=0, slots=72),
     (3, 12): _Layout(interpreter_frame=24, function=16, slots=72),
     (3, 13): _Layout(interpreter_frame=24, function=16, slots=72),
+    (3, 14): _Layout(interpreter_frame=24, function=16, slots=80),
 }
 
 StackReader = Callable[[FrameType, int], list[Any]]
@@ -84,6 +89,10 @@ class FrameReader:
     def _read_stack(self, frame: FrameType, depth: int) -> list[Any]:
         code = frame.f_code
         first = len(code.co_varnames) + len(_cells(code)) + len(code.co_freevars)
+        if MARKED and depth > 0:
+            address = self._base(frame) + self._layout.slots + first * _WORD
+            words = (ctypes.c_ssize_t * depth).from_address(address)
+            return [_of_word(word) for word in words]
         return [self.slot(frame, first + index) for index in range(depth)]
 
 
@@ -92,11 +101,24 @@ def _cells(code: Any) -> list[str]:
     return [name for name in code.co_cellvars if name not in code.co_varnames]
 
 
+_MARKS: Final = 3
+_NUMBER: Final = 3
+
+
 def _object_at(address: int) -> Any:
+    if MARKED:
+        return _of_word(ctypes.c_ssize_t.from_address(address).value)
     try:
         return ctypes.py_object.from_address(address).value
     except ValueError:
         return NULL  # the slot is empty
+
+
+def _of_word(word: int) -> Any:
+    if word & _MARKS == _NUMBER:
+        return word >> 2
+    pointer = ctypes.c_ssize_t(word & ~_MARKS)
+    return ctypes.py_object.from_buffer(pointer).value if pointer else NULL
 
 
 def is_supported() -> bool:

@@ -13,7 +13,7 @@ from magweld.frontend.monitor.annotation import (
     NativeCall,
     unbind,
 )
-from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.code_table import Row, spread_arguments
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import adopt_top, bear_top, see_through
 from magweld.frontend.rules.functions import (
@@ -116,9 +116,9 @@ def _call(
 def call_function_ex(observer: Observer, row: Row, stack: list[Any]) -> None:
     """CALL_FUNCTION_EX: the callable, an iterable, optionally a mapping."""
     observer.callee = None
-    kwargs = stack[-1] if row.arg & 1 else {}
-    args = stack[-2] if row.arg & 1 else stack[-1]
-    base, null = len(stack) - row.taken, observer.session.reader.null
+    null = observer.session.reader.null
+    args, kwargs = spread_arguments(row.arg, stack, null)
+    base = len(stack) - row.taken
     function = called_at(base, stack, null).function
     if type(kwargs) is not dict:
         raise StopRecordingError("native-call", "call with a mapping of arguments")

@@ -7,7 +7,7 @@ from typing import Any
 
 from magweld.frontend.monitor.code_table import Row, cell_names, variadic_names
 from magweld.frontend.monitor.observer import Observer
-from magweld.frontend.rules.attributes import bear_top
+from magweld.frontend.rules.attributes import adopt_top, bear_top
 from magweld.frontend.rules.containers import read_mapping
 from magweld.frontend.rules.hashing import read_keys_among, take_keys
 from magweld.frontend.rules.names import load_closure
@@ -85,8 +85,13 @@ def _load_variadic(observer: Observer) -> None:
 
 
 def load_constant(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """LOAD_CONST of a tuple: functions of one module share it, and what they set."""
+    """LOAD_CONST of a tuple, or on 3.14 a slice: functions of a module share it."""
     observer.session.graph.literal(row.argval)
+
+
+def load_common(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LOAD_COMMON_CONSTANT of 3.14: a builtin, whatever its name stands for."""
+    observer.after = adopt_top
 
 
 def append(observer: Observer, row: Row, stack: list[Any]) -> None:

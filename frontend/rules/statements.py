@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.annotation import NativeCall
+from magweld.frontend.monitor.annotation import Entry, NativeCall
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import class_checks
 from magweld.frontend.rules.attributes import adopt_top, read_attribute
 from magweld.frontend.rules.calls import call_class, call_object
-from magweld.frontend.rules.displays import list_to_tuple
 from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.rules.operators import read_length_of
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.contents import builtin_base, read_item
 from magweld.frontend.state.lookup import Lookup
 from magweld.frontend.state.mro import find_in_mro, is_class, is_immutable, mro
-from magweld.frontend.state.values import is_scalar
 
 
 def before_with(observer: Observer, row: Row, stack: list[Any]) -> None:
@@ -31,12 +30,33 @@ def before_with(observer: Observer, row: Row, stack: list[Any]) -> None:
 
 
 def _call_native(observer: Observer, method: Any, name: str, obj: Any) -> None:
-    entry = observer.session.annotations.find(method)
     call = NativeCall(f"{type(obj).__qualname__}.{name}", (obj,), {})
-    if entry is None:
-        raise StopRecordingError("native-call", call.name)
+    entry = _known_native(observer, method, call)
     if name == "__enter__":
         observer.session.apply(observer, entry, call)
+
+
+def _known_native(observer: Observer, method: Any, call: NativeCall) -> Entry:
+    entry = observer.session.annotations.find(method)
+    if entry is None:
+        raise StopRecordingError("native-call", call.name)
+    return entry
+
+
+# What LOAD_SPECIAL loads, by its argument; the others are of coroutines.
+_SPECIAL: Final = ("__enter__", "__exit__")
+
+
+def load_special(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LOAD_SPECIAL of 3.14: pushes a method of the class, and its receiver if any."""
+    if row.arg >= len(_SPECIAL):
+        raise StopRecordingError("opcode", f"LOAD_SPECIAL {row.arg}")
+    name, obj = _SPECIAL[row.arg], stack[-1]
+    method = special_method(observer, obj, name)
+    if not is_python(method):
+        call = NativeCall(f"{type(obj).__qualname__}.{name}", (obj,), {})
+        _known_native(observer, method, call)
+    observer.after = adopt_top
 
 
 def _adopt_exit(observer: Observer, stack: list[Any]) -> None:
@@ -45,10 +65,24 @@ def _adopt_exit(observer: Observer, stack: list[Any]) -> None:
 
 def with_except_start(observer: Observer, row: Row, stack: list[Any]) -> None:
     """WITH_EXCEPT_START: calls the `__exit__` below, with the exception on top."""
-    leave, error = stack[-4], stack[-1]
-    # What BEFORE_WITH of this run has left is known; otherwise it was before the run.
+    error = stack[-1]
+    leave, receiver = _exit_below(stack, observer.session.reader.null)
+    # What BEFORE_WITH of this run has left is known; otherwise it was before the run,
+    # or LOAD_SPECIAL has found it in a class.
     if observer.session.graph.require(leave).external:
-        call_object(observer, leave, (type(error), error, None), {})
+        args = (*receiver, type(error), error, None)
+        call_object(observer, leave, args, {})
+
+
+def _exit_below(stack: list[Any], null: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return the `__exit__` that WITH_EXCEPT_START calls, and its receiver if any."""
+    if not _EXIT_HAS_RECEIVER:
+        return stack[-4], ()
+    leave, receiver = stack[-5:-3]
+    return leave, () if receiver is null else (receiver,)
+
+
+_EXIT_HAS_RECEIVER: Final = sys.version_info >= (3, 14)
 
 
 def push_exc_info(observer: Observer, row: Row, stack: list[Any]) -> None:
@@ -70,20 +104,13 @@ def raise_varargs(observer: Observer, row: Row, stack: list[Any]) -> None:
 
 
 def call_intrinsic(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """CALL_INTRINSIC_1 of 3.12: unary plus, list to tuple, generator exits."""
-    if row.arg == _INTRINSIC_LIST_TO_TUPLE:
-        list_to_tuple(observer, row, stack)
-    elif row.arg == _INTRINSIC_UNARY_POSITIVE:
-        if not is_scalar(stack[-1]):
-            raise StopRecordingError("native-operator", "unary plus")
-    elif row.arg != _INTRINSIC_STOP_ITERATION:
+    """CALL_INTRINSIC_1 of 3.12 at the end of a generator."""
+    if row.arg != _INTRINSIC_STOP_ITERATION:
         raise StopRecordingError("opcode", f"CALL_INTRINSIC_1 {row.arg}")
 
 
 # Include/internal/pycore_intrinsics.h of CPython 3.12.
 _INTRINSIC_STOP_ITERATION: Final = 3
-_INTRINSIC_UNARY_POSITIVE: Final = 5
-_INTRINSIC_LIST_TO_TUPLE: Final = 6
 
 
 _MATCHES_SELF: Final = 1 << 22  # Py_TPFLAGS of classes whose first pattern is itself

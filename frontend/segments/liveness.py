@@ -16,6 +16,7 @@ from magweld.frontend.monitor.code_table import (
     effect,
     looks_at_frames,
     parts_of,
+    spread_count,
 )
 
 _READS: Final = frozenset(
@@ -189,7 +190,7 @@ Stack = tuple[Slot, ...]
 def _stack_after(name: str, arg: int, stack: Stack) -> Stack | None:
     """Return the stack after an instruction that makes, moves or takes empty slots."""
     if name in CALLS:
-        taken = 3 + (arg & 1) if name == "CALL_FUNCTION_EX" else 2 + arg
+        taken = spread_count(arg) if name == "CALL_FUNCTION_EX" else 2 + arg
         return (*stack[: len(stack) - taken - (name == "CALL_KW")], Slot.VALUE)
     if name == "PUSH_NULL":
         return (*stack, Slot.EMPTY)
@@ -197,6 +198,8 @@ def _stack_after(name: str, arg: int, stack: Stack) -> Stack | None:
         return (*stack[:-1], Slot.OUTER, Slot.VALUE)
     if name == "LOAD_GLOBAL" and arg & 1:
         return (*stack, *callable_pair(Slot.EMPTY))
+    if name == "LOAD_SPECIAL":
+        return (*stack[:-1], *callable_pair(Slot.EITHER))
     if loads_method(name, arg):
         taken = 3 if name == "LOAD_SUPER_ATTR" else 1
         return (*stack[: len(stack) - taken], *callable_pair(Slot.EITHER))

@@ -1,4 +1,4 @@
-"""Owns the table of instructions of CPython 3.11 to 3.13."""
+"""Owns the table of instructions of CPython 3.11 to 3.14."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from magweld.frontend.lifting import call_rules, stack_rules, value_rules
-from magweld.frontend.monitor.code_table import Instruction, Row
+from magweld.frontend.monitor.code_table import Instruction, Row, spread_count
 from magweld.frontend.rules import (
     attribute_writes,
     attributes,
@@ -85,7 +85,7 @@ _TABLE: Final = {
     ),
     "CALL_FUNCTION_EX": Instruction(
         calls.call_function_ex,
-        lambda row: 3 + (row.arg & 1),
+        lambda row: spread_count(row.arg),
         call_rules.finish_call,
         call_rules.begin_call_ex,
     ),
@@ -95,9 +95,7 @@ _TABLE: Final = {
         call_rules.finish_call,
         call_rules.begin_call_kw,
     ),
-    "CALL_INTRINSIC_1": Instruction(
-        statements.call_intrinsic, 1, stack_rules.call_intrinsic
-    ),
+    "CALL_INTRINSIC_1": Instruction(statements.call_intrinsic, 1, stack_rules.nothing),
     "CHECK_EXC_MATCH": Instruction(statements.check_exc_match, 1, stack_rules.nothing),
     "COMPARE_OP": Instruction(
         comparisons.compare_op, 2, value_rules.compare_op, value_rules.begin_compare
@@ -156,6 +154,7 @@ _TABLE: Final = {
     "LOAD_CLOSURE": Instruction(
         names.load_closure, 0, stack_rules.nothing, stepless=stack_rules.always
     ),
+    "LOAD_COMMON_CONSTANT": Instruction(displays.load_common, 0, stack_rules.nothing),
     "LOAD_CONST": Instruction(
         displays.load_constant, 0, stack_rules.nothing, stepless=stack_rules.always
     ),
@@ -179,6 +178,7 @@ _TABLE: Final = {
         attributes.load_attribute, 1, stack_rules.claim, stepless=stack_rules.always
     ),
     "LOAD_NAME": Instruction(class_statements.load_name),
+    "LOAD_SPECIAL": Instruction(statements.load_special, 1),
     "LOAD_SUPER_ATTR": Instruction(
         attributes.load_super_attribute, 3, stack_rules.claim
     ),
@@ -241,16 +241,18 @@ _SINCE: Final = {
         "CALL_KW CONVERT_VALUE FORMAT_SIMPLE FORMAT_WITH_SPEC LOAD_FAST_LOAD_FAST"
         " SET_FUNCTION_ATTRIBUTE STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST TO_BOOL"
     ),
+    (3, 14): "LOAD_COMMON_CONSTANT LOAD_SPECIAL",
 }
 _UNTIL: Final = {
     (3, 12): (
-        "JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP LIST_TO_TUPLE LOAD_CLASSDEREF"
+        "JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP LOAD_CLASSDEREF"
         " LOAD_METHOD POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_NONE"
         " POP_JUMP_BACKWARD_IF_NOT_NONE POP_JUMP_BACKWARD_IF_TRUE"
         " POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_NONE"
-        " POP_JUMP_FORWARD_IF_NOT_NONE POP_JUMP_FORWARD_IF_TRUE PRECALL UNARY_POSITIVE"
+        " POP_JUMP_FORWARD_IF_NOT_NONE POP_JUMP_FORWARD_IF_TRUE PRECALL"
     ),
     (3, 13): "FORMAT_VALUE KW_NAMES LOAD_CLOSURE",
+    (3, 14): "BEFORE_WITH BUILD_CONST_KEY_MAP LOAD_ASSERTION_ERROR RETURN_CONST",
 }
 
 

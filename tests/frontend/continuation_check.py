@@ -222,7 +222,9 @@ def check_steps():
         for n in (0, 5):
             result, steps = run_in_steps(function, n)
             assert repr(result) == repr(function(n)), (function, result, function(n))
-            assert steps > 10, (function, steps)
+            # 3.14 may leave an empty place beside a special method, or none: no stop is
+            # inside of `with` where a continuation begins before it.
+            assert steps > (5 if function is with_blocks else 10), (function, steps)
             assert sys.exc_info() == (None, None, None)
     derived = interpreter_check.Derived([1, 2, 3])
     result, steps = run_in_steps(interpreter_check.exceptions, derived, {"k": 7})

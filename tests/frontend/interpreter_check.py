@@ -27,11 +27,12 @@ def load_package(name, folder):
 
 
 FACTOR = 3
-VERSIONS = ((3, 11), (3, 12), (3, 13))
+VERSIONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 # Instructions that end a recording, and those of the interpreter's own frames.
 UNTRACED = frozenset(
     (
-        "ASYNC_GEN_WRAP BEFORE_ASYNC_WITH CALL_INTRINSIC_2 CHECK_EG_MATCH END_ASYNC_FOR"
+        "ASYNC_GEN_WRAP BEFORE_ASYNC_WITH BUILD_INTERPOLATION BUILD_TEMPLATE"
+        " CALL_INTRINSIC_2 CHECK_EG_MATCH END_ASYNC_FOR"
         " ENTER_EXECUTOR EXIT_INIT_CHECK GET_AITER GET_ANEXT GET_AWAITABLE IMPORT_STAR"
         " INTERPRETER_EXIT PREP_RERAISE_STAR PRINT_EXPR RESERVED"
     ).split()
@@ -92,13 +93,38 @@ def exceptions(derived, table):
     return trace
 
 
+class Manager:
+    def __init__(self, log):
+        self.log = log
+
+    def __enter__(self):
+        self.log.append("enter")
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.log.append(kind)
+        return kind is KeyError
+
+
+def managed(derived, table):
+    log = []
+    with Manager(log) as manager, Manager(log):
+        log.append(manager is not None)
+        table["missing"]
+    with Manager(log):
+        log.append(all(v > 0 for v in derived.values))
+        log.append(any(v > 2 for v in derived.values))
+        return log, tuple(v + 1 for v in derived.values)
+
+
 def comprehensions(derived, table):
     squares = [v * FACTOR for v in derived.values if v > 1]
     return squares, {k: v for k, v in table.items()}, {v % 2 for v in squares}
 
 
 def calls(derived, table):
-    return derived.total(1, 2, 3, scale=2, k=4) + derived.total(*[1], **{"k": 2})
+    named = derived.total(1, 2, 3, scale=2, k=4) + derived.total(*[1], **{"k": 2})
+    return named + derived.total(*derived.values)
 
 
 def closures(derived, table):
@@ -283,6 +309,7 @@ def observe(function, *args):
 def check_programs():
     programs = [loops, exceptions, comprehensions, calls, closures, slices]
     programs += [patterns, class_statements, resumed, natives, comparisons, texts]
+    programs += [managed]
     for function in [*programs, make_long_jumps()]:
         expected = function(Derived([1, 2, 3]), {"k": 7})
         for _ in range(3):
@@ -299,12 +326,18 @@ def check_instructions():
     """The table knows which instructions this version has."""
     import dis
 
+    from magweld.frontend.monitor import naming
     from magweld.frontend.session import instructions
 
     version = sys.version_info[:2]
     every = {n for known in VERSIONS for n in instructions.instructions_of(known)}
     # Pseudo-instructions are in no code.
     real = {name for name, number in dis.opmap.items() if number < 256}
+    real = {naming.NAMES.get(name, name) for name in real}
+    if version >= (3, 12):
+        real.update(naming.INTRINSICS.values())
+    if version >= (3, 14):
+        real.add(naming.SUBSCRIPT)
     assert set(instructions.instructions_of(version)) == every & real, version
     new = {name for name in real - every - UNTRACED if "INSTRUMENTED" not in name}
     assert not new, new

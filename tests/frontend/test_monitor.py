@@ -53,7 +53,10 @@ def interpreter_of(version):
     """
     major, minor = version
     name = f"python{major}.{minor}"
-    found = os.environ.get(f"MAGWELD_TEST_PYTHON{major}{minor}", shutil.which(name))
+    unpacked = ROOT / "build" / name / "usr" / "bin"
+    path = os.pathsep.join((os.environ["PATH"], str(unpacked)))
+    named = os.environ.get(f"MAGWELD_TEST_PYTHON{major}{minor}")
+    found = named or shutil.which(name, path=path)
     if found is None:
         return None
     versions = Path(found).parent.parent / "versions"
@@ -68,13 +71,13 @@ def test_on_this_interpreter(script):
 
 
 @SCRIPTS
-@pytest.mark.parametrize("version", [(3, 12), (3, 13)])
+@pytest.mark.parametrize("version", [(3, 12), (3, 13), (3, 14)])
 def test_on_another_interpreter(script, version):
     major, minor = version
     interpreter = interpreter_of(version)
     if interpreter is None:
         variable = f"MAGWELD_TEST_PYTHON{major}{minor}"
-        pytest.skip(f"no python{major}.{minor} on PATH; set {variable}")
+        pytest.skip(f"no python{major}.{minor} on PATH or in build; set {variable}")
     assert run_script(interpreter, script) == f"ok {version}\n"
 
 
