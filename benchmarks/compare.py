@@ -5,9 +5,9 @@
 Both are reports, or folders of reports that are matched by their names. A case is
 compared by how many times as fast as eager it was in its own run, so that runs on a
 machine under another load can be compared; without eager, by its times. What is
-counted or planned, such as kernels and bytes, is compared as well. Exits with 1 if a
-case is worse by more than the tolerance or is missing, and with 2 for files that are no
-reports.
+counted or planned, such as kernels and bytes, is compared as well, and so is memory
+beside that of eager. Exits with 1 if a case is worse by more than the tolerance or is
+missing, and with 2 for files that are no reports.
 """
 
 from __future__ import annotations
@@ -30,6 +30,13 @@ _LOW = frozenset(
         *("predicted ms", "predicted s", "breaks", "broken", "wrong", "error"),
     }
 )
+# Those of ours that are compared beside the same of eager in the same row.
+_BESIDE = {
+    "magweld MiB": "eager MiB",
+    "magweld s": "eager s",
+    "hit ms": "eager ms",
+    "guard ms": "eager ms",
+}
 _HIGH = frozenset({"gain", "transfers less", "full", "hits"})
 
 
@@ -61,7 +68,10 @@ def changes(before: dict[str, Report], after: dict[str, Report]) -> Iterator[Cha
     """Yield what became of each case that the first run measured."""
     for name, report in before.items():
         found = after.get(name)
-        rows = {row.name: row for row in found.rows} if found else {}
+        if found is None:
+            yield Change(name, "all cases", float(len(report.rows)), None, None)
+            continue
+        rows = {row.name: row for row in found.rows}
         for row in report.rows:
             if OURS in row.times:
                 yield _change(name, row, rows.get(row.name))
@@ -70,17 +80,28 @@ def changes(before: dict[str, Report], after: dict[str, Report]) -> Iterator[Cha
 
 def _figures(report: str, old: Row, new: Row | None) -> Iterator[Change]:
     """Yield what became of the figures of a case that are counted or planned."""
-    for column, before in old.cells.items():
-        if column not in _LOW | _HIGH or not isinstance(before, int | float):
+    for column in old.cells:
+        before = _figure(old, column)
+        if before is None:
             continue
-        after = new.cells.get(column) if new else None
+        after = _figure(new, column) if new else None
         name = f"{old.name}: {column}"
-        if not isinstance(after, int | float):
+        if after is None:
             yield Change(report, name, before, None, None)
             continue
         better, worse = (before, after) if column in _LOW else (after, before)
         ratio = better / worse if worse else 1.0 + (better > 0)
         yield Change(report, name, before, after, ratio)
+
+
+def _figure(row: Row, column: str) -> float | None:
+    """Return what of a column is compared, None for nothing."""
+    found, peer = row.cells.get(column), row.cells.get(_BESIDE.get(column, ""))
+    if not isinstance(found, int | float):
+        return None
+    if column in _BESIDE:
+        return peer / found if found and isinstance(peer, int | float) else None
+    return found if column in _LOW | _HIGH else None
 
 
 def _change(report: str, old: Row, new: Row | None) -> Change:

@@ -104,6 +104,30 @@ def test_what_is_counted_or_planned_is_compared_as_well(tmp_path: Path) -> None:
             assert (f"m v100: {column}" in done.stdout) == (column in named)
 
 
+def test_memory_and_hits_are_compared_beside_eager(tmp_path: Path) -> None:
+    def measured(ours: float, eager: float) -> dict[str, Any]:
+        return {"case": "m", "cells": {"magweld MiB": ours, "eager MiB": eager}}
+
+    write(tmp_path / "a" / "r.json", measured(100.0, 200.0))
+    for ours, eager, code in ((150.0, 300.0, 0), (110.0, 200.0, 1)):
+        write(tmp_path / "b" / "r.json", measured(ours, eager))
+        done = run("compare.py", tmp_path / "a", tmp_path / "b")
+        assert done.returncode == code, done.stdout
+        assert ("m: magweld MiB" in done.stdout) == bool(code)
+
+
+def test_a_report_that_is_gone_is_named_once(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        write(tmp_path / folder / "kept.json", result("x", 10, 5))
+    rows = [{"case": name, "cells": {"noise": 1.0}} for name in ("one", "two")]
+    write(tmp_path / "a" / "gone.json", *rows)
+    done = run("compare.py", tmp_path / "a", tmp_path / "b")
+    assert done.returncode == 1
+    (said,) = (line for line in done.stdout.splitlines() if "all cases" in line)
+    assert "gone" in said
+    assert "missing" in said
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"results": [1]}'])
 def test_a_file_that_is_no_report_is_one_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text)
