@@ -962,14 +962,33 @@ typedef struct {
   int64_t extent, from, to; /* strides in bytes */
 } axis;
 
+/* Copies elements one by one; of a size that is known, each is one move. */
+#define COPY_EACH(SIZE)                             \
+  for (int64_t i = 0; i < row->extent; i++)       \
+  memcpy(to + i * row->to, from + i * row->from, SIZE)
+
+static void copy_row(unsigned char *to, const unsigned char *from, const axis *row,
+                     size_t item) {
+  if (row->from == (int64_t)item && row->to == (int64_t)item)
+    memcpy(to, from, (size_t)row->extent * item);
+  else if (item == 1)
+    COPY_EACH(1);
+  else if (item == 2)
+    COPY_EACH(2);
+  else if (item == 4)
+    COPY_EACH(4);
+  else
+    COPY_EACH(item);
+}
+
 static void copy_elements(unsigned char *to, const unsigned char *from, const axis *axes,
                           int64_t rank, size_t item) {
   if (!rank) {
     memcpy(to, from, item);
     return;
   }
-  if (rank == 1 && axes->from == (int64_t)item && axes->to == (int64_t)item) {
-    memcpy(to, from, (size_t)axes->extent * item);
+  if (rank == 1) {
+    copy_row(to, from, axes, item);
     return;
   }
   for (int64_t i = 0; i < axes->extent; i++)
@@ -1093,8 +1112,9 @@ static magweld_status place_input(run *r, size_t number, magweld_error *error) {
   magweld_tensor expected;
   describe(r->model, r->form, false, number, &expected);
   for (int32_t i = 0; i < given->rank; i++) {
-    axes[i] = (axis){given->shape[i], given->strides[i] * (int64_t)item,
-                     expected.strides[i] * (int64_t)item};
+    /* Along an axis of one element nothing is stepped: its stride may be any number. */
+    int64_t step = given->shape[i] > 1 ? given->strides[i] * (int64_t)item : 0;
+    axes[i] = (axis){given->shape[i], step, expected.strides[i] * (int64_t)item};
     plain &= given->shape[i] == 1 || given->strides[i] == expected.strides[i];
   }
   r->data[number] = given->data;
