@@ -37,6 +37,12 @@ def splat(kind: ir.Type, number: ir.Attribute) -> ir.Value:
     return arith.ConstantOp(kind, number).result
 
 
+def table(kind: ir.VectorType, numbers: Sequence[float]) -> ir.Value:
+    """Emit a constant vector of floats, one number for each lane."""
+    elements = [ir.FloatAttr.get(kind.element_type, number) for number in numbers]
+    return arith.ConstantOp(kind, ir.DenseElementsAttr.get(elements, kind)).result
+
+
 def shuffle(a: ir.Value, b: ir.Value, mask: Sequence[int]) -> ir.Value:
     """Select lanes of the concatenation of two vectors."""
     kind = ir.VectorType.get([len(mask)], element_type(a.type))

@@ -8,12 +8,14 @@ from typing import ClassVar
 
 from magweld.bindings import func, ir, math
 from magweld.passes.cpu.emit_double_math import DOUBLE_EXPANSIONS
+from magweld.passes.cpu.emit_lookup import emit_erf
 from magweld.passes.cpu.emit_math import EXPANSIONS
 from magweld.passes.cpu.emit_power import expand_constant_power
 from magweld.passes.cpu.emit_trigonometry import TRIGONOMETRY
 from magweld.passes.cpu.emit_vectors import element_type, lanes_of
 from magweld.passes.cpu.kernels import kernels_of
-from magweld.passes.infrastructure.base import Pass
+from magweld.passes.cpu.register_tile import VectorUnit
+from magweld.passes.cpu.vector_unit_pass import VectorUnitPass
 from magweld.passes.ir.utils import operations_of
 
 Emit = Callable[[ir.Value], ir.Value]
@@ -21,10 +23,12 @@ _EMITTERS: dict[str, dict[str, Emit]] = {
     "f32": EXPANSIONS | TRIGONOMETRY,
     "f64": DOUBLE_EXPANSIONS,
 }
+# CPUs that multiply pairs of bf16 have the instruction that looks numbers up.
+_LOOK_UPS: dict[str, Emit] = {"f32 math.erf": emit_erf}
 
 
 @dataclass(frozen=True)
-class ExpandMath(Pass):
+class ExpandMath(VectorUnitPass):
     """Replace math functions and those of vectors by straight arithmetic.
 
         math.exp %v : vector<16xf32>   =>   call @exp_16xf32(%v)
@@ -34,7 +38,13 @@ class ExpandMath(Pass):
     constant powers of f32 have an expansion (`passes/cpu/emit_math.py` and
     `emit_trigonometry.py` state the errors), and expm1 and log1p of f64, which would
     lose accuracy near zero (`emit_double_math.py`). The other functions stay: they
-    become calls into the C library, lane by lane.
+    become calls into the C library, lane by lane. CPUs with AVX512-BF16 look up the
+    coefficients of erf (`emit_lookup.py`).
+
+    Attributes:
+        vector_bits: Width of a vector register.
+        vector_registers: Number of vector registers.
+        bf16_pairs: Whether one instruction multiplies pairs of bf16.
     """
 
     name: ClassVar[str] = "expand-math"
@@ -47,15 +57,20 @@ class ExpandMath(Pass):
                 expand_constant_power(op)
             for op in operations_of(function, ir.OpView):
                 if op.operation.name.startswith("math."):
-                    _expand(op.operation, module, made)
+                    _expand(op.operation, module, made, self.unit)
 
 
 def _expand(
-    op: ir.Operation, module: ir.Operation, made: dict[str, func.FuncOp]
+    op: ir.Operation,
+    module: ir.Operation,
+    made: dict[str, func.FuncOp],
+    unit: VectorUnit,
 ) -> None:
     x, *others = op.operands
     kind = str(element_type(x.type))
     emit = _EMITTERS.get(kind, {}).get(op.name)
+    if unit.pairs:
+        emit = _LOOK_UPS.get(f"{kind} {op.name}", emit)
     if emit is None or others:
         return
     name = f"{op.name.removeprefix('math.')}_{lanes_of(x)}x{kind}"

@@ -93,6 +93,29 @@ def minus_log_erfc() -> Coefficients:
     return interpolate(slope, 0.0, 4.0, 10)
 
 
+# Sixteen parts of 0 <= x < 4 around the middles 0, 1/3.875, ..., 15/3.875: behind the
+# end, 1 is the nearest number to erf(x).
+ERF_PARTS_PER_UNIT = 3.875
+ERF_END = 4.0 - 2.0**-21
+
+
+@cache
+def erf_parts() -> tuple[Coefficients, ...]:
+    """erf(x) / x around sixteen middles, of the distance counted in parts."""
+
+    def around(middle: int) -> Coefficients:
+        def quotient(distance: float) -> float:
+            x = (middle + distance) / ERF_PARTS_PER_UNIT
+            return math.erf(x) / x if x else 2 / math.sqrt(math.pi)
+
+        found = interpolate(quotient, -0.5, 0.5, degree)
+        # The quotient is even: what is zero at the end is not told.
+        return (*found, *[0.0] * (degree + 1 - len(found)))
+
+    degree = 5
+    return tuple(map(around, range(16)))
+
+
 @cache
 def tanh_tail() -> Coefficients:
     """(tanh(x) / x - 1) / x^2 as a polynomial of x^2, on |x| <= 0.625."""

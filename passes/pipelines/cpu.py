@@ -88,7 +88,7 @@ def _vectorized_steps(unit: VectorUnit) -> tuple[Step, ...]:
         Upstream("canonicalize,cse"),
         # Arithmetic.
         Upstream("math-extend-to-supported-types"),
-        ExpandMath(),
+        ExpandMath(unit.bits, unit.registers, unit.pairs),
         # bfloat is a format of memory: LLVM would call a library to round to it, and
         # move its vectors element by element.
         Upstream("arith-emulate-unsupported-floats{source-types=bf16 target-type=f32}"),

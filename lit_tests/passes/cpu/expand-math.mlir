@@ -1,4 +1,5 @@
-// RUN: magweld-opt --expand-math --canonicalize %s | filecheck %s
+// RUN: magweld-opt --split-input-file --expand-math --canonicalize %s | filecheck %s
+// RUN: magweld-opt --split-input-file --expand-math=bf16-pairs=true %s | filecheck --check-prefix=LOOK %s
 
 // CHECK-LABEL: func.func @twice(
 // CHECK:         call @exp_16xf32(
@@ -39,3 +40,31 @@ func.func @double(%x: f64) -> f64 attributes {tile_graph.kernel} {
 // CHECK-SAME:      %[[X:.+]]: vector<16xf32>) -> vector<16xf32> attributes {llvm.linkage = #llvm.linkage<internal>, passthrough = ["alwaysinline"]}
 // CHECK-COUNT-8: math.fma
 // CHECK-NOT:     math.exp
+
+// -----
+
+// Coefficients of erf are looked up by sixteen lanes where the CPU has the instruction,
+// also those of shorter and longer vectors and of numbers.
+
+// LOOK-LABEL: func.func @error_functions(
+// LOOK:         math.erf %{{.+}} : f64
+// LOOK-LABEL: func.func private @erf_8xf32(
+// LOOK-COUNT-6: llvm.call_intrinsic "llvm.x86.avx512.permvar.sf.512"(%{{.+}}, %{{.+}}) : (vector<16xf32>, vector<16xi32>) -> vector<16xf32>
+// LOOK-NOT:     llvm.call_intrinsic
+// LOOK:         return %{{.+}} : vector<8xf32>
+// LOOK-LABEL: func.func private @erf_1xf32(
+// LOOK-COUNT-6: llvm.call_intrinsic "llvm.x86.avx512.permvar.sf.512"
+// LOOK-NOT:     llvm.call_intrinsic
+// LOOK:         return %{{.+}} : f32
+// LOOK-LABEL: func.func private @erf_32xf32(
+// LOOK-COUNT-12: llvm.call_intrinsic "llvm.x86.avx512.permvar.sf.512"
+// LOOK-NOT:     llvm.call_intrinsic
+// LOOK:         return %{{.+}} : vector<32xf32>
+// CHECK-NOT:    llvm.call_intrinsic
+func.func @error_functions(%x: vector<8xf32>, %y: f32, %z: vector<32xf32>, %d: f64) attributes {tile_graph.kernel} {
+  %0 = math.erf %x : vector<8xf32>
+  %1 = math.erf %y : f32
+  %2 = math.erf %z : vector<32xf32>
+  %3 = math.erf %d : f64
+  return
+}

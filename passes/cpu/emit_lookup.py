@@ -1,0 +1,75 @@
+"""Owns math functions by polynomials whose coefficients a register looks up.
+
+An instruction of AVX-512 picks one of sixteen numbers of a register for each lane. The
+range of a function is cut into as many parts, each with a short polynomial.
+The error of erf is at most 2.5 units in the last place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from magweld.bindings import arith, ir, llvm, math
+from magweld.passes.cpu import polynomials
+from magweld.passes.cpu.emit_math import ROUNDER, Lanes
+from magweld.passes.cpu.emit_vectors import (
+    broadcast,
+    lane,
+    lanes_of,
+    shuffle,
+    table,
+)
+
+LANES = 16
+# Takes the lowest bits of an integer for the place of a number.
+_PICK = "llvm.x86.avx512.permvar.sf.512"
+
+
+def emit_erf(x: ir.Value) -> ir.Value:
+    """Error function, as the product of |x| and a quotient, with the sign of x."""
+    return _by_registers(x, _erf)
+
+
+def _erf(x: ir.Value) -> ir.Value:
+    of = Lanes(x)
+    size = of.at_most(math.AbsFOp(x).result, polynomials.ERF_END)
+    scale = of.real(polynomials.ERF_PARTS_PER_UNIT)
+    # The nearest middle of a part is a number in the lowest bits; the rest is at most
+    # half of a part.
+    shifted = of.fma(size, scale, of.real(ROUNDER))
+    middle = of.sub(shifted, of.real(ROUNDER))
+    rest = of.fma(size, scale, arith.NegFOp(middle).result)
+    quotient = _polynomial(of, rest, of.bits(shifted), polynomials.erf_parts())
+    result = of.at_most(of.mul(size, quotient), 1.0)
+    return math.CopySignOp(result, x).result
+
+
+def _polynomial(
+    of: Lanes, x: ir.Value, part: ir.Value, parts: Sequence[Sequence[float]]
+) -> ir.Value:
+    """Evaluate one of sixteen polynomials for each lane by Horner's rule."""
+    total: ir.Value | None = None
+    for row in reversed(list(zip(*parts, strict=True))):
+        numbers = table(of.float, row)
+        call = llvm.CallIntrinsicOp(of.float, _PICK, [numbers, part], [], [])
+        picked: ir.Value = call.results_
+        total = picked if total is None else of.fma(total, x, picked)
+    assert total is not None, "a polynomial has a coefficient"
+    return total
+
+
+def _by_registers(x: ir.Value, emit: Callable[[ir.Value], ir.Value]) -> ir.Value:
+    """Emit a function of sixteen lanes for any power of two of them."""
+    lanes = lanes_of(x)
+    if lanes == LANES:
+        return emit(x)
+    if lanes == 1:
+        return lane(emit(broadcast(x, LANES)), 0)
+    if lanes < LANES:
+        wide = shuffle(x, x, [k % lanes for k in range(LANES)])
+        result = emit(wide)
+        return shuffle(result, result, range(lanes))
+    half = lanes // 2
+    low, high = (shuffle(x, x, range(k, k + half)) for k in (0, half))
+    first, second = (_by_registers(part, emit) for part in (low, high))
+    return shuffle(first, second, range(lanes))
