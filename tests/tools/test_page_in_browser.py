@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,6 +133,18 @@ def test_the_module_after_a_pass_is_unpacked(shown: browser.Page) -> None:
     assert text == unpack_text(packed)
     assert "tile_graph.operator" in text
     assert shown.complaints() == []
+
+
+def test_every_offset_of_machine_code_has_the_same_colour(shown: browser.Page) -> None:
+    code = "[...document.querySelectorAll('.ir')].find("
+    code += "d => d.querySelector('summary').textContent.startsWith('Machine code'))"
+    if not shown.evaluate(f"Boolean({code})"):
+        pytest.skip("no objdump, so no machine code")
+    shown.evaluate(f"{code}.open = true")
+    shown.wait_for(f"{code}.querySelectorAll('.t-op').length > 5")
+    offsets = shown.evaluate(f"{code}.querySelectorAll('.t-place').length")
+    text = shown.evaluate(f"{code}.querySelector('pre').textContent")
+    assert offsets == len(re.findall(r"^\s*[0-9a-f]+:\s", text, re.M))
 
 
 def test_bars_are_logarithmic_or_linear(shown: browser.Page) -> None:

@@ -39,6 +39,7 @@ for (const button of document.querySelectorAll("[data-all]")) {
 // IR and machine code get colours when they are opened first: most never are.
 const TOKENS = new RegExp([
   /(?<comment>\/\/.*|# .*)/, /(?<string>"(?:[^"\\]|\\.)*")/, /(?<value>%[\w$.#-]+)/, /(?<symbol>[@^][\w$.-]+)/,
+  /(?<place>^\s*[0-9a-f]+:(?=\s))/,
   /(?<type>![\w.]+|\b(?:tensor|memref|vector|index|bf16|[fi]\d+)\b)/,
   /(?<op>\b[a-z_]\w*\.[\w.]+|(?<=^\s*[0-9a-f]+:\s+)\w+)/, /(?<number>-?\b\d[\w.+]*)/,
 ].map((token) => token.source).join("|"), "gm");

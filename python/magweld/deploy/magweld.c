@@ -545,6 +545,11 @@ static magweld_status read_description(magweld_model *m, reader *r, int most,
   }
   if (r->bad || r->at != r->end) return damaged(error, "wrong words");
   if (m->form_count) return MAGWELD_OK;
+  if (cpu_level() >= lowest)
+    return fail(error, MAGWELD_ERROR_CPU,
+                "the artifact has no code up to x86-64-v%d, the highest level that is "
+                "allowed; the least that it has is x86-64-v%d",
+                most, (int)lowest);
   return fail(error, MAGWELD_ERROR_CPU,
               "the artifact needs a CPU of x86-64-v%d, which this is not", (int)lowest);
 }
@@ -639,6 +644,8 @@ static magweld_status load(magweld_model *m, const magweld_options *options,
   if (options && options->level && options->level < most) most = options->level;
   if (threads < 0 || threads > 4096)
     return fail(error, MAGWELD_ERROR_ARGUMENT, "%d threads", threads);
+  if (options && options->level < 0)
+    return fail(error, MAGWELD_ERROR_ARGUMENT, "level %d", options->level);
   magweld_status status = read_description(m, &r, most, error);
   for (size_t i = 0; !status && i < m->image_count; i++)
     if (m->images[i].level == m->level) status = load_image(m, &m->images[i], error);
