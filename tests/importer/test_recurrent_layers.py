@@ -6,11 +6,13 @@ import math
 
 import pytest
 import torch
+from recording import Operators
 from torch import Tensor, fx
 
 from magweld.artifact import StandIns
 from magweld.codegen.recurrent_code import unit_lanes
 from magweld.importer.importer import import_graph
+from magweld.importer.nodes import values_of
 from magweld.importer.recurrent_layers import is_native_layer, run_layer
 
 UNITS = 2 * unit_lanes()
@@ -117,3 +119,30 @@ def test_other_layers_are_torchs() -> None:
     assert [*map(is_native_layer, layers_of(UNITS + 1))] == [False]
     assert [*map(is_native_layer, layers_of(32 * 32))] == [False], "too many units"
     assert not any(map(is_native_layer, layers_of(UNITS, torch.bfloat16)))
+
+
+def test_programs_for_one_size_have_it_as_well() -> None:
+    lstm = torch.nn.LSTM(8, UNITS, batch_first=True)
+    # Operands are told apart by their shapes.
+    lstm.bias_hh_l0.data.copy_(lstm.bias_ih_l0.data)
+    weights = [weight.detach() for weight in lstm.parameters()]
+
+    def function(x: Tensor, state: Tensor, *given: Tensor) -> Tensor:
+        rows, _, _ = torch.lstm(
+            x, (state, state), list(given), True, 1, 0.0, False, False, True
+        )
+        return torch.relu(rows[:, -1]) * 2
+
+    graph = fx.symbolic_trace(lambda x, h, a, b, c, d: function(x, h, a, b, c, d))
+    given = [torch.randn(3, 40, 8), torch.zeros(1, 3, UNITS), *weights]
+    with torch.no_grad():
+        found = import_graph(graph, given)
+        (external,) = found.externals.values()
+        source = given[0].transpose(0, 1)
+        operands = (source, *weights, given[1][0])
+        by_shape = {tuple(one.shape): one for one in operands}
+        shapes = [tuple(values_of(node).shape) for node in external.operands]
+        with Operators() as ran:
+            rows, *_ = external([by_shape[shape] for shape in shapes])
+        assert not [name for name in ran.names if "rnn_layer" in name]
+        torch.testing.assert_close(rows.transpose(0, 1), lstm(given[0])[0])

@@ -30,6 +30,7 @@ from magweld.importer.nodes import (
     values_of,
 )
 from magweld.importer.operators import is_generated
+from magweld.importer.recurrent_layers import native_layer
 from magweld.importer.row_gradients import PLACES_BY_ROW
 from magweld.importer.simplify import (
     OPERAND_STRIDES,
@@ -149,10 +150,15 @@ class External:
             return values[node]
 
         arguments = fx.map_arg((self.node.args, self.node.kwargs), value)
-        target: Callable[..., Any] = self.node.target  # type: ignore[assignment]
-        result = target(*arguments[0], **arguments[1])
+        result = self._target(*arguments[0], **arguments[1])
         shown = map(carried, map(value, self.shown))
         return (*shown, *tensors_read(result, self.positions))
+
+    @functools.cached_property
+    def _target(self) -> Callable[..., Any]:
+        """The operator, or native code for it."""
+        target: Callable[..., Any] = self.node.target  # type: ignore[assignment]
+        return native_layer(self.node) or target
 
     @functools.cached_property
     def _dtypes(self) -> tuple[torch.dtype, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import torch
@@ -10,11 +11,20 @@ from torch.nn import functional as F
 
 from magweld.codegen.recurrent_code import recurrent_code, unit_lanes
 from magweld.codegen.recurrent_kernels import Word
-from magweld.importer.nodes import argument, operand, tensors_of
+from magweld.importer.nodes import (
+    argument,
+    operand,
+    positions_read,
+    tensors_of,
+)
 
 # The number that torch's library has for LSTMs.
 _LSTM: Final = 2
+# The part of its results that only gradients need.
+_WORKSPACE: Final = 3
+_LAYER: Final = torch.ops.aten.mkldnn_rnn_layer.default
 _TENSORS: Final = ("input", "weight0", "weight1", "weight2", "weight3", "hx_", "cx_")
+_NAMES: Final = (*_TENSORS, "reverse", "has_biases")
 # Units whose weights stay in the caches from step to step: torch's library shares out
 # more of them among threads.
 _MOST_UNITS: Final = 512
@@ -30,7 +40,7 @@ def is_native_layer(node: fx.Node) -> bool:
     # of the whole that it is a part of.
     if argument(node, "mode") != _LSTM or argument(node, "train"):
         return False
-    if argument(node, "batch_sizes"):
+    if argument(node, "batch_sizes") or _WORKSPACE in (positions_read(node) or ()):
         return False
     tensors = [t for one in node.all_input_nodes for t in tensors_of(one)]
     if any(t.dtype is not torch.float32 or t.device.type != "cpu" for t in tensors):
@@ -44,8 +54,26 @@ def is_native_layer(node: fx.Node) -> bool:
 
 def layer_arguments(node: fx.Node) -> list[Any]:
     """Return what `run_layer` takes, of the arguments of such a node."""
-    names = (*_TENSORS, "reverse", "has_biases")
-    return [argument(node, name) for name in names]
+    return [argument(node, name) for name in _NAMES]
+
+
+def native_layer(node: fx.Node) -> Callable[..., Any] | None:
+    """Return what runs in the place of an operator, on its arguments; None if not so.
+
+    Args:
+        node: Of any operator.
+    """
+    if node.target is not _LAYER or not is_native_layer(node):
+        return None
+
+    names = [one.name for one in _LAYER._schema.arguments]
+    places = [names.index(name) for name in _NAMES]
+
+    def run(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
+        given = [*args, *(kwargs[name] for name in names[len(args) :])]
+        return run_layer(*(given[place] for place in places))
+
+    return run
 
 
 def run_layer(
@@ -75,7 +103,8 @@ def run_layer(
     steps, sequences, _ = source.shape
     units = recurrent.shape[1]
     bias = own_bias + recurrent_bias if has_biases else None
-    given = F.linear(source, own, bias).contiguous()
+    # A product takes rows with gaps one matrix after another.
+    given = F.linear(source.contiguous(), own, bias)
     weight, first = recurrent.contiguous(), state.contiguous()
     result = source.new_empty((steps, sequences, units))
     last = cell.clone(memory_format=torch.contiguous_format)
