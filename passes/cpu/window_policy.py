@@ -33,6 +33,8 @@ MOST_POINTS = 64
 MOST_PRODUCTS = 512
 # Loads and rearrangements for one vector of an image, by the distance of its elements.
 VECTOR_LOADS = {1: 1, 2: 3}
+# Bits of a pipe of multiply-adds, of which a core has two (devices.toml).
+PIPE_BITS = 256
 
 
 def window_candidates(
@@ -57,6 +59,11 @@ def window_candidates(
             others = [d for d, p in enumerate(nest.parallel) if p and d != columns]
             for rows in (NONE, *others):
                 yield _cheapest(nest, unit, (rows, columns), number, width)
+
+
+def _slots(lanes: int, unit: VectorUnit) -> float:
+    """Return what an operation takes of the time of one on a whole register."""
+    return max(lanes * 32, PIPE_BITS) / max(unit.bits, PIPE_BITS)
 
 
 def _overlaps(nest: LoopNest, image: Access) -> bool:
@@ -89,13 +96,14 @@ def _cheapest(
     ]
     lines = [_lines(nest, nest.inputs[number], rows, n) for n in range(most + 1)]
     candidates = (
-        _candidate(nest, loops, number, lanes, block, lines) for block in blocks
+        _candidate(nest, unit, loops, number, lanes, block, lines) for block in blocks
     )
     return min(candidates, key=lambda candidate: candidate.cycles)
 
 
 def _candidate(
     nest: LoopNest,
+    unit: VectorUnit,
     loops: tuple[int, int],
     number: int,
     lanes: int,
@@ -113,10 +121,12 @@ def _candidate(
     for r in split_extent(row_extent, block[0], 1):
         for c in split_extent(nest.extents[columns], block[1], lanes):
             steps = (r.stop - r.start) // r.step * ((c.stop - c.start) // c.step)
-            products = max(r.count * c.count, VECTORS_IN_FLIGHT) * points
+            slots = _slots(c.lanes, unit)
+            # Half as wide ones take one of two pipes, and as long; loads are as many.
+            products = max(r.count * c.count * slots, VECTORS_IN_FLIGHT) * points
             fetched = lines[r.count] * c.count * loads
             fetched += points * (r.count if own else 1)
-            stored = r.count * c.count * OUTPUT_CYCLES * stride
+            stored = r.count * c.count * OUTPUT_CYCLES * stride * slots
             cycles += steps * (products + LOAD_CYCLES * fetched + stored)
     outer = [d for d, p in enumerate(nest.parallel) if p and d not in loops]
     unroll = [1 if p else nest.extents[d] for d, p in enumerate(nest.parallel)]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from magweld.bindings import ir
 from magweld.passes.cpu.loop_nest import Access, LoopNest, collapsible_dims
+from magweld.passes.cpu.product_policy import product_cycles
 from magweld.passes.cpu.register_policy import choose_register_tile
 from magweld.passes.cpu.register_tile import (
     NONE,
@@ -163,6 +164,22 @@ def test_rows_of_an_image_share_what_a_window_reads() -> None:
     assert tile.unroll[1] > 1
     assert tile.unroll[3:] == (3, 3)
     assert tile.unroll[1] * tile.unroll[2] <= 24
+
+
+def test_half_as_wide_vectors_take_half_the_time_of_whole_ones() -> None:
+    # Rows of 28 are vectors of 16, 8 and 4 elements; a row of 838 is nearly full of 16.
+    image, weight = (900, 30, 1, 30, 1), (9, 0, 0, 3, 1)
+    rows = nest(
+        (8, 28, 28, 3, 3), {3, 4}, [image, weight], (784, 28, 1, 0, 0), product=True
+    )
+    image, weight = (900, 1, 0, 30, 1), (9, 0, 0, 3, 1)
+    long = nest(
+        (8, 838, 1, 3, 3), {3, 4}, [image, weight], (838, 1, 0, 0, 0), product=True
+    )
+    cycles = [product_cycles(one, AVX512) for one in (rows, long)]
+    assert cycles[0] is not None
+    assert cycles[1] is not None
+    assert cycles[0] < cycles[1]
 
 
 def test_every_second_element_of_an_image_is_read_in_place() -> None:
