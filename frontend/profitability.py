@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 from magweld.comparison import CALLS, Turns
 from magweld.frontend.operators.history import gradient_node
 from magweld.frontend.records.record import NEVER, Record
+from magweld.frontend.state.mro import ClassKey, key_of_class
 from magweld.frontend.state.values import text_of_scalar
 
 # A hit may take longer than eager by this much.
@@ -55,7 +56,8 @@ def kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Kind:
         if cls is Tensor:
             found.append((value.shape, value.dtype))
         else:
-            found.append((cls, value) if cls in _VALUES else cls)
+            key = key_of_class(cls)
+            found.append((cls, value) if key in _VALUES else key)
     if kwargs:
         found += [(name, kind_of((value,), {})) for name, value in kwargs.items()]
     return tuple(found)
@@ -393,6 +395,8 @@ def _describe(kind: Kind, times: _Times, now: str = "run eagerly") -> str:
 def _text(kind: Any) -> str:
     if isinstance(kind, type):
         return kind.__name__
+    if isinstance(kind, ClassKey):
+        return kind.name
     first, second = kind
     if isinstance(first, torch.Size):
         dtype = str(second).removeprefix("torch.")

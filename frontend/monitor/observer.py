@@ -124,6 +124,7 @@ class Observer:
         began: Moment of the run when the frame began.
         awaits_operator: Name of the native call whose result must come from a tensor
             operator, "" if there is none.
+        asks: Name of the function with a cache that the current instruction calls.
         calls_native: Whether the current instruction runs native code, which may
             look into what Python callbacks return to it.
         native_caller: Whether native code called this frame.
@@ -143,6 +144,7 @@ class Observer:
     __slots__ = (
         "after",
         "anchor",
+        "asks",
         "awaits_operator",
         "began",
         "callee",
@@ -174,6 +176,7 @@ class Observer:
         self.previous: Row | None = None
         self.after: After | None = None
         self.awaits_operator = ""
+        self.asks = ""
         self.callee: Any = None
         self.passed: tuple[Passed, ...] = ()
         self.passes = False
@@ -306,6 +309,7 @@ class Observer:
     def give_up_result(self) -> None:
         """Forget the expected result: the instruction raised."""
         awaited, self.awaits_operator = self.awaits_operator, ""
+        asked, self.asks = self.asks, ""
         self.after = None
         self.passed = ()
         self.constructing = None
@@ -313,6 +317,9 @@ class Observer:
         self.drawn = ()
         if awaited:
             raise StopRecordingError("operator-raised", awaited)
+        if asked:
+            # It keeps no exception: the next call of it may return.
+            raise StopRecordingError("native-call", f"{asked}, which has raised")
 
     def pass_by(self, caller: Observer) -> None:
         """Pass this frame by, if that is what the call of another frame is about.

@@ -11,6 +11,7 @@ from magweld.frontend.guards.guard import Failure
 from magweld.frontend.lifting.ahead import SizesAhead
 from magweld.frontend.records.policy import LiftingPolicy
 from magweld.frontend.records.record import Record
+from magweld.frontend.state.mro import key_of_class
 
 MAX_RECORDS = 32
 # Runs refused for one reason before calls with such arguments are left alone.
@@ -24,8 +25,8 @@ Signature = tuple[Any, ...]
 def signature_of(args: Sequence[Any], kwargs: dict[str, Any]) -> Signature:
     """Return the types of the arguments, which tell kinds of calls apart."""
     return (
-        tuple(type(value) for value in args),
-        tuple((name, type(value)) for name, value in kwargs.items()),
+        tuple(key_of_class(type(value)) for value in args),
+        tuple((name, key_of_class(type(value))) for name, value in kwargs.items()),
     )
 
 

@@ -32,7 +32,7 @@ from magweld.frontend.rules.natives import (
 )
 from magweld.frontend.rules.operators import is_plain
 from magweld.frontend.rules.protocols import iterate, read_value
-from magweld.frontend.state.cache_entries import cache_entry
+from magweld.frontend.state.cache_entries import entry_of
 from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import builtin_base, read_all
 from magweld.frontend.state.draws import CachedAnswer
@@ -219,48 +219,55 @@ def _call_partial(
 def _call_cached(
     observer: Observer, function: Any, args: Arguments, kwargs: Keywords
 ) -> None:
-    """Record the call of a function with a cache, whose content nobody can look at.
+    """Record the call of a function with a cache.
 
-    A hit calls it again, as the program would: that finds what is cached by then, or
-    computes it, and keeps the order in which entries are dropped.
+    A hit calls it again, as the program would, which keeps the order in which entries
+    are dropped. One of the program has to find its answer there: what it would compute
+    may raise, or have effects, and the program would compute it once more.
     """
     session, graph = observer.session, observer.session.graph
     if session.in_branch or session.operators.in_opaque:
         raise StopRecordingError("native-call", "cached function in a branch")
-    entry = None
-    if _is_behind_effects(session, function):
-        entry = cache_entry(function, args, kwargs)
-        if entry is None:
-            raise StopRecordingError("native-call", "cached function behind effects")
+    is_own = _is_of_program(session, function)
+    entry = entry_of(function, args, kwargs) if is_own else None
+    if is_own and entry is None:
+        raise StopRecordingError("native-call", "cached function without entries")
+    if entry is not None and _is_behind_effects(session) and not entry.is_there():
+        raise StopRecordingError("native-call", "cached function behind effects")
     graph.hold(function)
     for argument in (*args, *kwargs.values()):
         _read_cache_key(observer, argument)
     session.opaque_caller = observer
     where = graph.locate()
+    observer.asks = "cached function"
 
     def note(observer: Observer, stack: list[Any]) -> None:
+        observer.asks = ""
         result = stack[-1]
         if not is_scalar(result) and not is_identity(result):
             raise StopRecordingError("native-call", "cached function with objects")
+        if entry is not None and not entry.is_there():
+            raise StopRecordingError("native-call", "cached function without the entry")
         answer = CachedAnswer(function, args, dict(kwargs), result, where, entry)
         graph.draws.append(answer)
 
     observer.after = note
 
 
-def _is_behind_effects(session: Session, function: Any) -> bool:
-    """Return whether a function of the program may follow from effects of the run.
-
-    A hit calls it before it repeats them; what it would compute then, and keep, might
-    follow from the state that was before them. What it has kept already does not.
-    """
-    graph = session.graph
-    written = graph.snapshots or graph.slot_snapshots or graph.advances
-    if not (written or session.effects or session.operators.has_effects):
-        return False
+def _is_of_program(session: Session, function: Any) -> bool:
     inner = vars(function).get("__wrapped__")
     is_seen = type(inner) is types.FunctionType
     return not (is_seen and is_of_library(session, inner.__code__))
+
+
+def _is_behind_effects(session: Session) -> bool:
+    """Return whether functions of the program may follow from effects of the run.
+
+    A hit calls them before it repeats these.
+    """
+    graph = session.graph
+    written = graph.snapshots or graph.slot_snapshots or graph.advances
+    return bool(written or session.effects or session.operators.has_effects)
 
 
 def _read_cache_key(observer: Observer, argument: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +17,12 @@ from magweld.frontend.rules.functions import (
     is_of_library,
     register_function,
 )
-from magweld.frontend.state.mro import find_in_mro, is_class
+from magweld.frontend.state.mro import (
+    find_in_mro,
+    is_class,
+    is_told_by_identity,
+    name_of_class,
+)
 from magweld.frontend.state.refgraph import RefGraph
 
 if TYPE_CHECKING:
@@ -110,6 +115,17 @@ def _first_argument(session: Session, frame: FrameType) -> Any:
     if type(value) is CellType and code.co_varnames[0] in code.co_cellvars:
         return value.cell_contents
     return value
+
+
+def check_classes(values: Iterable[Any]) -> None:
+    """Refuse arguments whose classes are told apart by code of the program.
+
+    Raises:
+        StopRecordingError: There is one.
+    """
+    for cls in map(type, values):
+        if not is_told_by_identity(cls):
+            raise StopRecordingError("opaque-value", name_of_class(cls))
 
 
 def begin_call(

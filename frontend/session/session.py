@@ -28,6 +28,7 @@ from magweld.frontend.rules.natives import apply_entry
 from magweld.frontend.session.admission import (
     begin_call,
     begin_rest,
+    check_classes,
     connect,
     explain_frame,
     is_opaque,
@@ -106,6 +107,7 @@ class Session:
         Raises:
             StopRecordingError: Another tool holds the events; nothing has run.
         """
+        check_classes((*args, *kwargs.values()))
         if self.graph.lifting is not None:
             lift_arguments(self.graph.lifting, args, kwargs)
         begin_call(self, function, args, kwargs)
@@ -373,6 +375,9 @@ class Session:
     def _check_end(self, observer: Observer) -> None:
         if observer.awaits_operator:
             self.stop(StopRecordingError("operator-raised", observer.awaits_operator))
+        elif observer.asks:
+            detail = f"{observer.asks}, which has raised"
+            self.stop(StopRecordingError("native-call", detail))
         elif self.control is not None and self.control.scopes:
             try:
                 self.control.leave(observer)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import FunctionType
+from typing import Any, Final
 
 from magweld.frontend.state.values import is_equal_to_itself_alone, is_scalar
 
@@ -27,10 +29,10 @@ class CacheEntry:
         return self.key in self.answers
 
 
-def cache_entry(
+def entry_of(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> CacheEntry | None:
-    """Return the entry of a call that has been made before.
+    """Return the entry of a call, which need not be there.
 
     Args:
         function: What `functools.lru_cache` has returned.
@@ -38,11 +40,11 @@ def cache_entry(
         kwargs: Its keyword arguments.
 
     Returns:
-        None where it cannot be told: arguments are neither scalars nor told apart by
-        identity, types are part of the keys, answers are dicts, or nothing is kept.
+        None where it cannot be told: arguments are neither scalars, tuples of these nor
+        told apart by identity, types are part of the keys, answers are dicts, or no
+        answer is kept.
     """
-    given = (*args, *kwargs.values())
-    if not all(is_scalar(a) or is_equal_to_itself_alone(a) for a in given):
+    if not all(map(_is_plain, (*args, *kwargs.values()))) or not _is_usual(function):
         return None
     parts = gc.get_referents(function)
     attributes = vars(function)
@@ -56,5 +58,27 @@ def cache_entry(
         key = (*args, marks[0], *(part for item in kwargs.items() for part in item))
     elif len(args) == 1 and type(args[0]) in (str, int):
         (key,) = args
-    entry = CacheEntry(caches[0], key)
-    return entry if entry.is_there() else None
+    return CacheEntry(caches[0], key)
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether no code of the program tells a value from others."""
+    if type(value) is tuple:
+        return all(map(_is_plain, value))
+    return is_scalar(value) or is_equal_to_itself_alone(value)
+
+
+def _is_usual(function: Any) -> bool:
+    """Return whether a function keeps answers by the values of arguments alone."""
+    ask = vars(function).get("cache_parameters")
+    if type(ask) is not FunctionType or ask.__code__ not in _ASK:
+        return False
+    parameters = ask()
+    return not parameters["typed"] and parameters["maxsize"] != 0
+
+
+# Of functions that are decorated with and without options.
+_ASK: Final = {
+    made.cache_parameters.__code__
+    for made in (functools.lru_cache(len), functools.lru_cache(None)(len))
+}

@@ -78,7 +78,8 @@ class CachedAnswer:
         kwargs: Keyword arguments.
         value: What it returned: a scalar, or an object that is guarded by identity.
         where: The user's instruction.
-        entry: Where the answer has to be kept still: the function may not run.
+        entry: Where the answer has to be kept still: a function of the program may not
+            run.
     """
 
     function: Callable[..., Any]
@@ -91,7 +92,7 @@ class CachedAnswer:
     def repeats(self) -> bool:
         """Call it again; return whether it returns the same.
 
-        What it raises the program will raise, which runs then.
+        What a library raises the program will raise, which runs then.
         """
         if self.entry is not None and not self.entry.is_there():
             return False

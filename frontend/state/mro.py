@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import MemberDescriptorType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 _MRO: Final = type.__dict__["__mro__"]
 _TYPE_DICT: Final = type.__dict__["__dict__"]
@@ -40,6 +40,39 @@ def class_dict(cls: type) -> Any:
 def is_immutable(cls: type) -> bool:
     """Return whether attributes of the class itself can never change."""
     return bool(cls.__flags__ & _IMMUTABLE_TYPE)
+
+
+class ClassKey(NamedTuple):
+    """Stands in a key for a class that its metaclass may hash by code of the program.
+
+    Attributes:
+        number: Its id.
+        name: Its name.
+    """
+
+    number: int
+    name: str
+
+
+def key_of_class(cls: type) -> type | ClassKey:
+    """Return what stands for a class in keys that tell kinds of calls apart."""
+    if type(cls) is type:
+        return cls
+    return ClassKey(id(cls), name_of_class(cls))
+
+
+def name_of_class(cls: type) -> str:
+    """Return the name of a class without asking its metaclass."""
+    return str(type.__dict__["__qualname__"].__get__(cls))
+
+
+def is_told_by_identity(cls: type) -> bool:
+    """Return whether nothing but its identity tells a class from others."""
+    kind = type(cls)
+    return kind is type or (
+        find_in_mro(kind, "__hash__") is object.__hash__
+        and find_in_mro(kind, "__eq__") is object.__eq__
+    )
 
 
 def find_in_mro(cls: type, name: str) -> Any:

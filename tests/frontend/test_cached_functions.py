@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 from magweld.frontend import trace
-from magweld.frontend.state.cache_entries import cache_entry
+from magweld.frontend.state.cache_entries import entry_of
 
 
 class State:
@@ -89,10 +90,11 @@ def test_an_entry_is_found_without_a_call() -> None:
                 given[:] = args, kwargs
 
             call(note, thing)
-            assert cache_entry(function, *given) is None
-            call(function, thing)
-            entry = cache_entry(function, *given)
+            entry = entry_of(function, *given)
             assert entry is not None
+            assert not entry.is_there()
+            call(function, thing)
+            assert entry.is_there()
             function.cache_clear()
             assert not entry.is_there()
             assert len(state.calls) == 1
@@ -102,16 +104,72 @@ def test_an_entry_is_found_without_a_call() -> None:
 def test_no_entry_can_be_told(name: str) -> None:
     function = made(State(), name)
     function("a", 1)
-    assert cache_entry(function, ("a", 1), {}) is None
+    assert entry_of(function, ("a", 1), {}) is None
+
+
+@dataclasses.dataclass(frozen=True)
+class Named:
+    """What is told from others by code of the program."""
+
+    name: str
 
 
 def test_arguments_with_an_equality_of_their_own_have_no_entry() -> None:
     function = made(State(), "unbounded")
-    function((1, 2))
-    assert cache_entry(function, ((1, 2),), {}) is None
+    for key in (Named("a"), (1, (Named("a"),))):
+        function(key)
+        assert entry_of(function, (key,), {}) is None
 
 
 def test_answers_that_are_dicts_have_no_entry() -> None:
     function = functools.lru_cache(made(State(), "table"))
     function(1)
-    assert cache_entry(function, (1,), {}) is None
+    assert entry_of(function, (1,), {}) is None
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"maxsize": 2}, {"maxsize": 0}, {"typed": True}]
+)
+@pytest.mark.parametrize("args", [(), ((1, 2),)])
+def test_a_function_that_differs_each_time_runs_as_often(
+    options: dict[str, Any], args: tuple[Any, ...]
+) -> None:
+    """A hit that asks it and cannot use what it gives would have it run once more."""
+
+    def run(wrap: Callable[[Any], Any]) -> Any:
+        called: list[Any] = []
+
+        @functools.lru_cache(**options)
+        def scale(number: int, *more: Any) -> float:
+            called.append(number)
+            if len(called) % 3 == 0:
+                raise ValueError("the third")
+            return number + 0.5 * (len(called) % 2)
+
+        def program(x: Any, number: int) -> Any:
+            try:
+                return x * scale(number, *args)
+            except ValueError:
+                return x
+
+        call, found = wrap(program), []
+        for number in (1, 1, 1, 2, 1, 3, 2, 1, 1, 1, 2, 2, 3, 1):
+            found.append(call(torch.ones(2), number).tolist())
+            if len(found) % 5 == 0:
+                scale.cache_clear()
+            found.append(list(called))
+        return found
+
+    assert run(lambda program: trace(program, backend="eager")) == run(lambda f: f)
+
+
+def test_what_a_cache_keeps_for_sequences_is_taken() -> None:
+    @functools.cache
+    def scale(sizes: tuple[int, ...], name: str = "a") -> float:
+        return float(sum(sizes))
+
+    fast = trace(lambda x: x * scale((2, 3), name="b"), backend="eager")
+    for _ in range(4):
+        assert fast(torch.ones(2)).tolist() == [5.0, 5.0]
+    assert fast.stats()["hits"] == 3
+    assert fast.stats()["breaks"] == 0

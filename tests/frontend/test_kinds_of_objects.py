@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from magweld.frontend import trace
+from magweld.frontend.profitability import kind_of
 
 X = torch.tensor([1.0, 2.0, 3.0])
 
@@ -244,3 +245,25 @@ def test_tensors_as_keys_of_a_table_from_before():
     holder.value = X.clone()
     with pytest.raises(KeyError):
         traced(X)
+
+
+class Unhashable(type):
+    """A metaclass whose classes cannot be keys."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(cls, other: object) -> bool:
+        raise AssertionError("classes are told apart by identity")
+
+
+class Held(metaclass=Unhashable):
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+
+def test_arguments_whose_classes_cannot_be_keys() -> None:
+    fast = trace(lambda x, held, other: x * held.factor + other.factor, backend="eager")
+    for number in range(6):
+        held = Held(float(number % 2))
+        assert fast(torch.ones(2), held, other=held).tolist() == [2 * held.factor] * 2
+    assert kind_of((held,), {"other": held}) == kind_of((Held(3.0),), {"other": held})
