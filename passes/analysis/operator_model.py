@@ -35,6 +35,7 @@ from magweld.passes.tiling.regions import (
 )
 
 _MEMOIZED_MAPS = "linalg.memoized_indexing_maps"
+_PRODUCTS = frozenset({OperatorKind.CONTRACTION, OperatorKind.CONVOLUTION})
 
 
 # Ops without data: made again wherever they are used, they are no inputs.
@@ -146,7 +147,7 @@ def _constant_model(operator: Any) -> OperatorModel:
         writes=writes,
         flops=iteration_flops(root),
         form=body_form(root),
-        factors=_half_factors(root) if kind is OperatorKind.CONTRACTION else "",
+        factors=_half_factors(root) if kind in _PRODUCTS else "",
         winograd=winograd_tile(root),
         cheap=cheap_operations(root, operands) if elementwise else (),
         reads_results=elementwise and any(argument_uses(root)[inputs:]),

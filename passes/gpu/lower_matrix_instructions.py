@@ -17,7 +17,8 @@ from magweld.passes.gpu.matrix_loads import (
     is_transposed,
     matrix_loads,
 )
-from magweld.passes.gpu.structure import SHARED_ALIGNMENT, element_bytes, kernels_of
+from magweld.passes.gpu.row_alignment import start_alignment
+from magweld.passes.gpu.structure import element_bytes, kernels_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import located_error
 
@@ -137,7 +138,7 @@ class _Lowering:
         width = self._instruction.width
         type_ = ir.MemRefType(operand.tile.type)
         at_line = [self._apply(part) for part in line]
-        if width > 1 and _lies_side_by_side(type_, operand.step, width):
+        if width > 1 and _lies_side_by_side(operand, width):
             indices = self._indices(operand, at_line, self._apply(step))
             result = ir.VectorType.get([width], type_.element_type)
             size = width * element_bytes(type_.element_type)
@@ -207,14 +208,15 @@ class _Lowering:
         return _mfma(name, [*left, *right], sums)
 
 
-def _lies_side_by_side(type_: ir.MemRefType, step: int, width: int) -> bool:
+def _lies_side_by_side(operand: Factor, width: int) -> bool:
     """Tell whether neighbours along the reduction can be loaded at once, aligned."""
-    strides, offset = type_.get_strides_and_offset()
-    others = [s for i, s in enumerate(strides) if i != step]
-    aligned = all(stride % width == 0 for stride in (*others, offset))
-    is_known = offset != ir.ShapedType.get_dynamic_stride_or_offset()
+    type_ = ir.MemRefType(operand.tile.type)
+    strides, _ = type_.get_strides_and_offset()
+    others = [s for i, s in enumerate(strides) if i != operand.step]
+    aligned = all(stride % width == 0 for stride in others)
     size = width * element_bytes(type_.element_type)
-    return is_known and strides[step] == 1 and aligned and SHARED_ALIGNMENT % size == 0
+    begins = start_alignment(operand.tile) % size == 0
+    return strides[operand.step] == 1 and aligned and begins
 
 
 def _vector_of(values: Sequence[ir.Value]) -> ir.Value:

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from magweld.bindings import func, ir, linalg, structured_transform, tensor
+from magweld.bindings import func, ir, structured_transform, tensor
+from magweld.passes.gpu.borders import border_of, maker_of
 from magweld.passes.gpu.linalg_structure import (
     has_windows,
     inputs_of,
@@ -97,59 +98,17 @@ def _step_sizes(op: Any, limit: int) -> list[int]:
     return sizes
 
 
-@dataclass(frozen=True)
-class _Border:
-    """An image with a border, as the plan makes it.
-
-    Attributes:
-        window: The part of the bordered image that is read.
-        inserted: The image put into a filled one.
-        fill: What fills it.
-    """
-
-    window: Any
-    inserted: Any
-    fill: Any
-
-    @property
-    def bordered(self) -> ir.RankedTensorType:
-        """The type of the image with its border."""
-        return ir.RankedTensorType(self.inserted.result.type)
-
-
-def _border_of(value: ir.Value) -> _Border | None:
-    """Return the image with a border that a value is a window of, None for others."""
-    window = _maker(value, tensor.ExtractSliceOp)
-    inserted = window and _maker(window.source, tensor.InsertSliceOp)
-    fill = inserted and _maker(inserted.dest, linalg.FillOp)
-    if not fill or _maker(fill.operation.operands[1], tensor.EmptyOp) is None:
-        return None
-    rank = len(inserted.result.type.shape)
-    same_rank = rank == len(value.type.shape) == len(inserted.source.type.shape)
-    strides = (*window.static_strides, *inserted.static_strides)
-    plain = same_rank and all(stride == 1 for stride in strides)
-    return _Border(window, inserted, fill) if plain else None
-
-
-def _maker(value: ir.Value, kind: type) -> Any:
-    """Return the operation of a kind that makes a value, None for others."""
-    if isinstance(value, ir.BlockArgument):
-        return None
-    op = value.owner.opview
-    return op if isinstance(op, kind) else None
-
-
 def _channel_step(op: Any, limit: int) -> list[int]:
     """Return the tile sizes of a convolution that advances over channels."""
     nest = loop_nest_of(op)
     for value, loops in zip(inputs_of(op), nest.maps, strict=False):
-        border = _border_of(value)
+        border = border_of(value)
         if border is None:
             continue
         shape = border.bordered.shape
         size = math.prod(shape) * element_bytes(border.bordered.element_type)
         for dimension, loop in enumerate(loops):
-            if loop not in nest.reduction or not _is_whole(border, dimension):
+            if loop not in nest.reduction or not border.is_whole(dimension):
                 continue
             channel = size // shape[dimension]
             fitting = [d for d in divisors(shape[dimension]) if d * channel <= limit]
@@ -159,20 +118,11 @@ def _channel_step(op: Any, limit: int) -> list[int]:
     return []
 
 
-def _is_whole(border: _Border, dimension: int) -> bool:
-    """Tell whether a dimension has no border and all of it is read."""
-    whole = border.bordered.shape[dimension]
-    return all(
-        (part.static_offsets[dimension], part.static_sizes[dimension]) == (0, whole)
-        for part in (border.window, border.inserted)
-    )
-
-
 def _move_borders(op: Any) -> None:
     """Make borders around the channels of a step instead of around all of them."""
     for position, value in enumerate(inputs_of(op)):
-        step = _maker(value, tensor.ExtractSliceOp)
-        border = None if step is None else _border_of(step.source)
+        step = maker_of(value, tensor.ExtractSliceOp)
+        border = None if step is None else border_of(step.source)
         if border is None or step.operation.parent == border.window.operation.parent:
             continue
         moved = [
@@ -180,59 +130,9 @@ def _move_borders(op: Any) -> None:
             for dimension, size in enumerate(step.static_sizes)
             if size != step.source.type.shape[dimension]
         ]
-        if len(moved) == 1 and _is_whole(border, moved[0]):
+        if len(moved) == 1 and border.is_whole(moved[0]):
             with ir.InsertionPoint(step), step.location:
-                op.operands[position] = _border_of_step(border, step, moved[0])
-
-
-def _border_of_step(border: _Border, step: Any, channel: int) -> ir.Value:
-    """Build the window on a bordered image of the channels that `step` takes."""
-    inserted, window = border.inserted, border.window
-    element = border.bordered.element_type
-    count = step.static_sizes[channel]
-
-    def narrowed(sizes: Any) -> list[int]:
-        return [count if d == channel else size for d, size in enumerate(sizes)]
-
-    def typed(sizes: list[int]) -> ir.Type:
-        return ir.RankedTensorType.get(sizes, element)
-
-    sizes = narrowed(inserted.static_sizes)
-    ones = [1] * len(sizes)
-    image = tensor.ExtractSliceOp(
-        typed(sizes),
-        inserted.source,
-        list(step.offsets),
-        [],
-        [],
-        list(step.static_offsets),
-        sizes,
-        ones,
-    ).result
-    empty = tensor.EmptyOp(narrowed(border.bordered.shape), element).result
-    filled = linalg.fill(border.fill.operation.operands[0], outs=[empty])
-    whole = tensor.InsertSliceOp(
-        image,
-        filled,
-        list(inserted.offsets),
-        [],
-        [],
-        list(inserted.static_offsets),
-        sizes,
-        ones,
-    ).result
-    sizes = narrowed(window.static_sizes)
-    made: ir.Value = tensor.ExtractSliceOp(
-        typed(sizes),
-        whole,
-        list(window.offsets),
-        [],
-        [],
-        list(window.static_offsets),
-        sizes,
-        ones,
-    ).result
-    return made
+                op.operands[position] = border.of_step(step, moved[0])
 
 
 def _number(value: int) -> ir.IntegerAttr:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg
-from magweld.passes.graph.contractions import all_floats, build_contraction
 from magweld.passes.graph.generic_reads import loops_known, replace_reads
 from magweld.passes.infrastructure.base import Pattern, PatternPass
 from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.contractions import all_floats, build_contraction
 
 
 def absorb(op: linalg.GenericOp, rewriter: Any) -> bool:

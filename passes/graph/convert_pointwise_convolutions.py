@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg
 from magweld.passes.graph.absorb_widening import narrow_source
-from magweld.passes.graph.contractions import build_contraction
+from magweld.passes.graph.narrow_windows import factors_of
 from magweld.passes.infrastructure.base import Pattern, PatternPass
+from magweld.passes.ir.contractions import build_contraction
 from magweld.passes.ir.tensor_reshapes import collapse
 
 # Operations on windows, with how many dimensions count groups of channels.
@@ -25,6 +26,8 @@ def convert(op: Any, rewriter: Any) -> bool:
     """Replace a convolution whose window is one point by the product that it is."""
     groups, (image, weights) = _WINDOWS[type(op)], op.inputs
     if not op.results or not _is_point(op, groups):
+        return False
+    if isinstance(op, linalg.Conv2DNchwFchwOp) and factors_of(op) is not None:
         return False
     inner = 1 + groups
     points = [*([i] for i in range(inner)), [*range(inner, weights.type.rank)]]
@@ -87,7 +90,8 @@ class ConvertPointwiseConvolutions(PatternPass):
     reads half precision as it is. Images keep their dimensions, so that windows can be
     connected to products; those with groups and of one or three dimensions likewise.
     For devices on which threads share a tile. Other strides than one are left alone:
-    `hoist-stride` is in front of this.
+    `hoist-stride` is in front of this. So are halves whose pixels are no whole
+    fragments of matrix instructions: narrow-windows.
     """
 
     name: ClassVar[str] = "convert-pointwise-convolutions"

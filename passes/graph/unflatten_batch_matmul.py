@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg, tensor
-from magweld.passes.graph.contractions import all_floats, build_contraction
 from magweld.passes.infrastructure.base import Pattern, PatternPass
 from magweld.passes.ir.cloning import defining_op
 from magweld.passes.ir.constants import filled_with
+from magweld.passes.ir.contractions import all_floats, build_contraction
 from magweld.passes.ir.tensor_reshapes import expand
 
 # [b0, b1, rows, columns] with its first two dims flattened.

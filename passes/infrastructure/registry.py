@@ -60,6 +60,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "co-schedule-kernels",
         "magweld.passes.plan.co_schedule_kernels:CoScheduleKernels",
     ),
+    ("narrow-windows", "magweld.passes.graph.narrow_windows:NarrowWindows"),
     ("join-runtime-loops", "magweld.passes.graph.join_runtime_loops:JoinRuntimeLoops"),
     ("lower-subgraphs", "magweld.passes.plan.lower_subgraphs:LowerSubgraphs"),
     (
@@ -131,6 +132,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("form-gpu-launch", "magweld.passes.gpu.form_gpu_launch:FormGpuLaunch"),
     ("insert-barriers", "magweld.passes.gpu.insert_barriers:InsertBarriers"),
     ("join-tile-loops", "magweld.passes.gpu.join_tile_loops:JoinTileLoops"),
+    (
+        "multiply-window-points",
+        "magweld.passes.gpu.multiply_window_points:MultiplyWindowPoints",
+    ),
     (
         "keep-tiles-in-registers",
         "magweld.passes.gpu.keep_tiles_in_registers:KeepTilesInRegisters",

@@ -24,6 +24,7 @@ from magweld.passes.gpu.lower_subgroup_reductions import LowerSubgroupReductions
 from magweld.passes.gpu.map_tiles_to_blocks import MapTilesToBlocks
 from magweld.passes.gpu.map_tiles_to_threads import MapTilesToThreads
 from magweld.passes.gpu.map_to_matrix_instructions import MapToMatrixInstructions
+from magweld.passes.gpu.multiply_window_points import MultiplyWindowPoints
 from magweld.passes.gpu.order_register_loops import OrderRegisterLoops
 from magweld.passes.gpu.pad_shared_tiles import PadSharedTiles
 from magweld.passes.gpu.pipeline_staged_copies import PipelineStagedCopies
@@ -96,6 +97,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         Upstream("linalg-fuse-elementwise-ops"),
         # Behind fusion, which would split dimensions again.
         JoinTileLoops(),
+        MultiplyWindowPoints(shape.matrix, shape.shared_bytes),
         TileReductionSteps(),
         Upstream("eliminate-empty-tensors,canonicalize,cse"),
         StageInSharedMemory(capacity=shape.shared_bytes),

@@ -30,6 +30,7 @@ from magweld.passes.graph.interchange_short_reductions import (
 )
 from magweld.passes.graph.join_runtime_loops import JoinRuntimeLoops
 from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
+from magweld.passes.graph.narrow_windows import NarrowWindows
 from magweld.passes.graph.outline_control import OutlineControl
 from magweld.passes.graph.pack_strided_operands import PackStridedOperands
 from magweld.passes.graph.roll_loops import RollLoops
@@ -108,7 +109,8 @@ def form_steps(*, shares_tiles: bool) -> tuple[Step, ...]:
         shares_tiles: Whether threads of the device share a tile, as those of GPUs do.
     """
     if shares_tiles:
-        return ConvertPointwiseConvolutions(), GeneralizePads(), GeneralizeSlices()
+        products = ConvertPointwiseConvolutions(), NarrowWindows()
+        return *products, GeneralizePads(), GeneralizeSlices()
     # Vectors run along the innermost loop of a result.
     return InterchangeShortReductions(), PackStridedOperands(), GeneralizePads()
 

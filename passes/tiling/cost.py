@@ -26,6 +26,7 @@ from magweld.passes.tiling.propagation import Tiles
 from magweld.passes.tiling.regions import Interval
 from magweld.passes.tiling.steps import block_count
 from magweld.passes.tiling.vectors import vector_waste
+from magweld.passes.tiling.window_products import window_work
 from magweld.targets.device import (
     ARITHMETIC,
     LAUNCH_SECONDS,
@@ -206,7 +207,7 @@ def _done(part: OperatorTile, device: Device) -> _Done:
         for read in node.reads
         if read.padded
     )
-    matrices = matrix_work(part, device)
+    matrices = matrix_work(part, device) or window_work(part, device)
     if matrices is None:
         flops, loaded = part.points * node.flops, 0
         slots = flops * vector_waste(part, device)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from magweld.passes.tiling.needs import OperatorTile
-from magweld.passes.tiling.regions import OperatorModel
+from magweld.passes.tiling.regions import OperatorKind, OperatorModel
 from magweld.targets.device import Device, Instruction
 
 # Threads of a block of generated code, where a device has as many.
@@ -58,7 +58,8 @@ def instruction_for(node: OperatorModel, device: Device) -> Instruction | None:
 
 def copies_ahead(nodes: Iterable[OperatorModel], device: Device) -> bool:
     """Tell whether a device computes a product while it copies operands of the next."""
-    found = (instruction_for(node, device) for node in nodes)
+    products = (node for node in nodes if node.kind is OperatorKind.CONTRACTION)
+    found = (instruction_for(node, device) for node in products)
     return any(one is not None and one.shape in COPYING_AHEAD for one in found)
 
 
@@ -71,7 +72,7 @@ def matrix_work(part: OperatorTile, device: Device) -> MatrixWork | None:
     """
     node, box = part.model, part.box
     instruction = instruction_for(node, device)
-    if instruction is None:
+    if instruction is None or node.kind is not OperatorKind.CONTRACTION:
         return None
     sizes = [math.ceil(interval.size) for interval in box]
     written = [expr.single_loop if expr else None for expr in node.writes[0].index]
@@ -99,7 +100,10 @@ def matrix_work(part: OperatorTile, device: Device) -> MatrixWork | None:
 
 
 def has_rows_of_columns(nodes: Iterable[OperatorModel], device: Device) -> bool:
-    """Tell whether columns of a product are the last two dimensions of its result."""
+    """Tell whether columns of a product are the last two dimensions of its result.
+
+    Those of the points of windows are, in rows of their own (`window_products.py`).
+    """
     return any(
         instruction_for(node, device) is not None
         and len(node.parallel) > 2

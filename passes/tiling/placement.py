@@ -28,6 +28,7 @@ from magweld.passes.tiling.regions import (
 )
 from magweld.passes.tiling.steps import bordered_bytes, few_channels, one_block
 from magweld.passes.tiling.stream import Blocks
+from magweld.passes.tiling.window_products import CHANNELS, window_product
 from magweld.passes.tiling.winograd_buffers import WinogradBuffers, winograd_buffers
 from magweld.passes.tiling.winograd_forms import FORMS, IN_TILES, ROWS
 from magweld.targets.device import Level, LevelKind
@@ -339,16 +340,21 @@ class _Placer:
     def _tile(self, node: int) -> None:
         # What leaves explicit memory at once is kept in registers.
         leaves = self.explicit and not self.group.consumers(node)
-        if leaves:
-            return
         part = self.parts[node]
+        product = window_product(part.model, part.box) if self.explicit else None
+        through = 0 if product is None else product.sum_bytes
+        if leaves:
+            # But for sums that threads hand to others on the way.
+            self._release([self._allocate(through)] if through else [])
+            return
         other = self._overwritten_by(node)
         if other is not None:
             self.placement.overwritten[node] = other
             self.placement.tiles[node, 0] = self.placement.tiles[other, 0]
             return
         for number, write in enumerate(part.model.writes):
-            slot = self._allocate(part.results * write.element_bytes)
+            size = max(part.results * write.element_bytes, through)
+            slot = self._allocate(size)
             self.placement.tiles[node, number] = slot
 
     def _overwritten_by(self, node: int) -> int | None:
@@ -467,9 +473,14 @@ def _in_steps(
         loops[loop] = Interval(ZERO, min(loops[loop].size, most))
     box = tuple(loops)
     held = min(stages, _steps_of(part, step))
+    product = window_product(node, part.box)
     for number, read in enumerate(node.reads):
         if read.padded:
-            yield number, True, bordered_bytes(node, read, part.box)
+            channels = 0 if product is None else CHANNELS
+            yield number, True, bordered_bytes(node, read, part.box, channels)
+        elif product is not None and number == 1:
+            # With the image, which lies there in another order as well.
+            yield number, False, product.weight_bytes + product.image_bytes
         elif part.outside[number] and node.kind in STAGED_KINDS:
             yield number, False, held * _bytes_of(read, few_channels(node, box))
 

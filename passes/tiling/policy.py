@@ -295,7 +295,8 @@ def _choices(trials: Trials) -> list[Choice]:
     if root.tileable:
         sizes = root_sizes(root, ragged=may_be_ragged(trials.device))
         tiles = list(candidate_tiles(sizes))
-        if has_rows_of_columns(trials.group.nodes, trials.device):
+        has_rows = has_rows_of_columns(trials.group.nodes, trials.device)
+        if has_rows and len(sizes) > 2:
             # Whole rows are one with their neighbours for matrix instructions.
             *outer, rows, columns, row = sizes
             kept = [*(few[:1] for few in outer), rows, columns, row[-1:]]

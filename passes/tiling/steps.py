@@ -133,13 +133,16 @@ def few_channels(
     return tuple(loops)
 
 
-def bordered_bytes(node: OperatorModel, read: Access, box: tuple[Interval, ...]) -> int:
+def bordered_bytes(
+    node: OperatorModel, read: Access, box: tuple[Interval, ...], step: int = 0
+) -> int:
     """Return the bytes of a copy of a padded operand in explicit memory.
 
     Args:
         node: The operator that reads it.
         read: The operand.
         box: The iterations of a tile.
+        step: Channels that are copied at a time; 0 for as many as there is room for.
     """
     size = math.prod(read.bordered(box)) * read.element_bytes
     summed = [
@@ -148,6 +151,8 @@ def bordered_bytes(node: OperatorModel, read: Access, box: tuple[Interval, ...])
         if index is not None and index.single_loop in node.reduction
     ]
     channels = math.prod(math.ceil(box[loop].size) for loop in summed)
+    if step:
+        return size // channels * step
     return min(size, max(size // channels, BORDERED_BYTES))
 
 

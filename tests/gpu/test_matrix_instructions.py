@@ -223,6 +223,23 @@ def objects_of(binary: gpu.BinaryOp, kind: str) -> list[bytes]:
     return [bytes(o.object) for o in images if int(o.format) == wanted]
 
 
+def emulate(binary: gpu.BinaryOp, values: list[Tensor]) -> None:
+    """Run AMD's machine code on arguments and a destination."""
+    entries = {e.name: e.attr for e in ir.DictAttr(binary.operation.attributes[LAUNCH])}
+    (code,) = objects_of(binary, "Binary")
+    driver = emulated_gpu.EmulatedDriver()
+    driver.launch(
+        driver.function(driver.load(code), entries["symbol"].value, 0),
+        Geometry(
+            tuple(entries["grid"]),
+            tuple(entries["block"]),
+            entries["dynamic_shared_bytes"].value,
+        ),
+        0,
+        [values[number].data_ptr() for number in entries["arguments"]],
+    )
+
+
 @pytest.mark.parametrize("element", ["f16", "bf16"])
 @pytest.mark.parametrize("target", ["nvvm:sm_80", "nvvm:sm_90a"])
 def test_assembly_has_the_instructions(
@@ -249,23 +266,9 @@ def test_machine_code_gives_what_torch_gives(
     target: str, element: str, context: None
 ) -> None:
     product = Product(is_transposed=target == "rocdl:gfx942")
-    binary = binary_of(product.text(element), target)
-    entries = {e.name: e.attr for e in ir.DictAttr(binary.operation.attributes[LAUNCH])}
-    (code,) = objects_of(binary, "Binary")
     inputs = product.inputs(element)
     out = torch.full((product.m, product.n), torch.nan, dtype=TYPES[element])
-    values = [*inputs, out]
-    driver = emulated_gpu.EmulatedDriver()
-    driver.launch(
-        driver.function(driver.load(code), entries["symbol"].value, 0),
-        Geometry(
-            tuple(entries["grid"]),
-            tuple(entries["block"]),
-            entries["dynamic_shared_bytes"].value,
-        ),
-        0,
-        [values[number].data_ptr() for number in entries["arguments"]],
-    )
+    emulate(binary_of(product.text(element), target), [*inputs, out])
     assert product.is_right(out, inputs)
 
 

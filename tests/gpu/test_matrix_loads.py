@@ -27,6 +27,7 @@ from magweld.passes.gpu.matrix_instructions import INSTRUCTIONS
 from magweld.passes.gpu.matrix_loads import MatrixLoad, matrix_loads
 from magweld.passes.ir.utils import operations_of
 
+NO_SPILLS = "0 bytes spill stores, 0 bytes spill loads"
 # A subgroup has one column, or three: an odd number of pairs of matrices.
 PRODUCTS = (
     Product(m=32, n=32, k=96, rows=32, columns=32),
@@ -172,6 +173,21 @@ def test_matrices_are_loaded_four_at_a_time(context: None) -> None:
         assert sizes(one.right[:1], 1) == [1]
 
 
+def said_of(assembly: bytes, target: str, folder: Path) -> str:
+    """Return what ptxas says of registers and memory."""
+    ptxas = find_ptxas()
+    assert ptxas is not None
+    chip = target.partition(":")[2]
+    (folder / "k.ptx").write_bytes(assembly)
+    return subprocess.run(
+        [*ptxas, "-v", f"--gpu-name={chip}", "k.ptx", "-o", "k.cubin"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stderr
+
+
 @pytest.mark.skipif(not find_ptxas(), reason="no ptxas")
 @pytest.mark.parametrize("target", ["nvvm:sm_80", "nvvm:sm_90a"])
 @pytest.mark.parametrize("is_transposed", [False, True])
@@ -186,15 +202,4 @@ def test_products_have_their_tiles_in_registers(
     assert assembly.count(b"mma.sync") == 16
     assert assembly.count(b"ldmatrix") == 6
     assert b"ld.shared" not in assembly
-    ptxas = find_ptxas()
-    assert ptxas is not None
-    chip = target.partition(":")[2]
-    (tmp_path / "k.ptx").write_bytes(assembly)
-    said = subprocess.run(
-        [*ptxas, "-v", f"--gpu-name={chip}", "k.ptx", "-o", "k.cubin"],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stderr
-    assert "0 bytes spill stores, 0 bytes spill loads" in said
+    assert NO_SPILLS in said_of(assembly, target, tmp_path)

@@ -83,3 +83,25 @@ func.func @integers(%x: tensor<2x8x6x10xi32>, %w: tensor<16x8x1x1xi32>, %y: tens
   %0 = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : tensor<2x8x6x10xi32>, tensor<16x8x1x1xi32>) outs(%y : tensor<2x16x6x10xi32>) -> tensor<2x16x6x10xi32>
   return %0 : tensor<2x16x6x10xi32>
 }
+
+// Halves of channels that are whole steps and rows of instructions, and pixels that are
+// no whole fragments, are left to products point by point.
+// CHECK-LABEL: func.func @odd_halves(
+// CHECK:         linalg.conv_2d_nchw_fchw
+#id = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
+func.func @odd_halves(%x: tensor<1x16x7x7xf16>, %v: tensor<32x16x1x1xf16>, %y: tensor<1x32x7x7xf32>) -> tensor<1x32x7x7xf32> {
+  %e = tensor.empty() : tensor<1x16x7x7xf32>
+  %wide = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<1x16x7x7xf16>) outs(%e : tensor<1x16x7x7xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %0 = arith.extf %in : f16 to f32
+    linalg.yield %0 : f32
+  } -> tensor<1x16x7x7xf32>
+  %f = tensor.empty() : tensor<32x16x1x1xf32>
+  %weights = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%v : tensor<32x16x1x1xf16>) outs(%f : tensor<32x16x1x1xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %0 = arith.extf %in : f16 to f32
+    linalg.yield %0 : f32
+  } -> tensor<32x16x1x1xf32>
+  %0 = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%wide, %weights : tensor<1x16x7x7xf32>, tensor<32x16x1x1xf32>) outs(%y : tensor<1x32x7x7xf32>) -> tensor<1x32x7x7xf32>
+  return %0 : tensor<1x32x7x7xf32>
+}
