@@ -47,8 +47,9 @@ class SplitRows(Pass):
     An operation is split if its rows lie in the last dimension of all operands that
     have them, begin at multiples of a piece, and leave work for at least half of the
     threads. What has them in another dimension and lies in shared memory, such as the
-    input of a transpose, is read one element at a time. Contractions and windows are
-    not split.
+    input of a transpose, is read one element at a time; a part of a tile there, such as
+    the pixels of products point by point, as it lies. Contractions and windows are not
+    split.
     """
 
     name: ClassVar[str] = "split-rows"
@@ -111,9 +112,18 @@ class _Rows:
 
     @property
     def values(self) -> list[ir.Value]:
-        """Operands that have the rows in their last dimension."""
-        pairs = zip(self.op.operands, self.nest.maps, strict=True)
-        return [value for value, loops in pairs if loops and loops[-1] == self.loop]
+        """Operands that have the rows in their last dimension, in pieces of a thread.
+
+        Parts of tiles that were written otherwise are read as they lie.
+        """
+        triples = enumerate(zip(self.op.operands, self.nest.maps, strict=True))
+        return [
+            value
+            for number, (value, loops) in triples
+            if loops
+            and loops[-1] == self.loop
+            and not _is_read_in_part(self.nest, number, value)
+        ]
 
     @property
     def element(self) -> int:
@@ -162,6 +172,15 @@ def _rows_of(op: Any) -> _Rows | None:
         ):
             return _Rows(op, nest, loop) if nest.extents[loop] > 1 else None
     return None
+
+
+def _is_read_in_part(nest: LoopNest, number: int, value: ir.Value) -> bool:
+    """Tell whether an operand is an input that is a part of a tile in shared memory."""
+    is_input = number < len(nest.maps) - nest.outputs
+    if not is_input or nest.reduction or isinstance(value, ir.BlockArgument):
+        return False
+    is_part = isinstance(value.owner.opview, memref.SubViewOp)
+    return is_part and is_in_space(value, workgroup_space())
 
 
 def _is_read_across(nest: LoopNest, number: int, value: ir.Value, loop: int) -> bool:

@@ -217,6 +217,8 @@ def test_sums_stay_in_registers_until_all_is_added(family: str, context: None) -
     text = str(module)
     assert INSTRUCTIONS[family] in text
     assert "#gpu.address_space<private>" in text
+    # Rows of the result are written in pieces of 16 bytes.
+    assert "vector<8xf16>" in text
     WINDOWS.check(interpreted(module))
 
 

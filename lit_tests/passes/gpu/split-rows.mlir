@@ -130,3 +130,33 @@ func.func @conversions(%h: memref<64x64xf16>, %f: memref<64x64xf32>, %w: memref<
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// -----
+
+!whole = memref<4x40xf32, #gpu.address_space<workgroup>>
+!part = memref<4x32xf32, strided<[40, 1]>, #gpu.address_space<workgroup>>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// A part of a tile that was written otherwise is read as it lies, where what is written
+// has whole pieces.
+// CHECK-LABEL: func.func @part_of_a_tile(
+func.func @part_of_a_tile(%out: memref<4x32xf32>, %zero: f32) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    // CHECK:       %[[T:.+]] = memref.alloc() : memref<4x40xf32, #gpu.address_space<workgroup>>
+    %t = memref.alloc() : !whole
+    linalg.fill ins(%zero : f32) outs(%t : !whole)
+    %p = memref.subview %t[0, 0] [4, 32] [1, 1] : !whole to !part
+    // CHECK-DAG:   %[[P:.+]] = memref.expand_shape %{{.+}} {{\[}}[0], [1, 2]] output_shape [4, 8, 4] : memref<4x32xf32, strided<[40, 1]>
+    // CHECK-DAG:   %[[O:.+]] = memref.expand_shape %{{.+}} {{\[}}[0], [1, 2]] output_shape [4, 8, 4] : memref<4x32xf32>
+    // CHECK:       linalg.generic
+    // CHECK-SAME:    ins(%[[P]]
+    // CHECK-SAME:    outs(%[[O]]
+    // CHECK-SAME:    magweld.vector_loop = 2 : i64
+    linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%p : !part) outs(%out : memref<4x32xf32>) {
+    ^bb0(%a: f32, %u: f32):
+      %0 = arith.negf %a : f32
+      linalg.yield %0 : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
