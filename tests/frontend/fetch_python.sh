@@ -38,4 +38,7 @@ cat > "$python" <<END
 exec "$loader" --argv0 "\$0" --library-path "$libraries" "$python.bin" "\$@"
 END
 chmod +x "$python"
+# What environments begin with, pip, is looked for where Debian has it.
+sed -i "s#'/usr/share/python-wheels/'#'$folder/usr/share/python-wheels/'#" \
+  "$folder/usr/lib/python$version"/_sysconfigdata*.py
 "$python" -c 'import ctypes, ssl, sys; print(sys.version)'
