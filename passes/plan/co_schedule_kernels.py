@@ -40,7 +40,8 @@ _MOST_PARTS = 64
 _KIND = "kernel"
 _NANO = 1e9
 # What one launch may take of the predicted time of several: kernels that find their
-# tensors in caches take less than predicted, and starting threads that sleep takes more.
+# tensors in caches take less than predicted, and starting threads that sleep takes
+# more.
 _WORTH = 0.8
 
 
