@@ -333,6 +333,35 @@ def test_every_tile_of_every_part_is_launched_once(
     ]
 
 
+COUNT_OF_CALLS = """
+define void @count(ptr %p, i64 %lo, i64 %hi) {
+  %was = atomicrmw add ptr %p, i64 1 seq_cst
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("shares", [(24000, 48000), (1, 1), (9, 1), (1, 1, 1, 1)])
+@pytest.mark.parametrize("portable", [False, True])
+def test_a_part_without_a_loop_over_tiles_runs_once(
+    shares: tuple[int, ...], portable: bool
+) -> None:
+    kernel = KernelSignature("count", 1, 1)
+    parts = [
+        Launch(f"go_part_{n}", kernel, (n,), parallel=True, share=share)
+        for n, share in enumerate(shares)
+    ]
+    joint = JointLaunch("go", tuple((part.symbol, part.share) for part in parts))
+    texts = [COUNT_OF_CALLS, launch_module(parts), joint_module([joint], portable)]
+    texts += [IN_TWO_RANGES] * portable
+    objects = LoadedObjects([emit_object(texts, HostTarget.detect())], ["go"])
+    calls = (ctypes.c_int64 * len(parts))()
+    first = ctypes.addressof(calls)
+    table = (ctypes.c_int64 * len(parts))(*(first + 8 * k for k in range(len(parts))))
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(objects.address("go"))(table)
+    assert list(calls) == [1] * len(parts)
+
+
 def test_a_part_has_a_number_of_tiles() -> None:
     kernel = KernelSignature("k", 1, 1, has_extent=True)
     with pytest.raises(ValueError, match="expected a number of tiles"):

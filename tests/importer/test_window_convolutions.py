@@ -93,6 +93,37 @@ def test_any_window_has_the_results_of_torch(name: str, channels: str) -> None:
         close(plain(x, w, padding, steps, spread), expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_results_have_the_type_of_images_whatever_is_the_default(
+    dtype: torch.dtype,
+) -> None:
+    x, w = torch.randn(2, DEPTH, 9, 14), torch.randn(FILTERS, DEPTH, 3, 3) / 9
+    expected = F.conv2d(x, w, None, 1, 1)
+    torch.set_default_dtype(dtype)
+    try:
+        result = plain(x, w)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert result.dtype is torch.float32
+    close(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("depth", "filters"), [(DEPTH + 1, FILTERS), (DEPTH, FILTERS + 1)]
+)
+def test_channels_of_a_call_that_are_no_whole_vectors_are_torchs(
+    depth: int, filters: int
+) -> None:
+    x, w = torch.randn(2, depth, 9, 14), torch.randn(filters, depth, 3, 3) / 9
+    close(plain(x, w), F.conv2d(x, w, None, 1, 1))
+
+
+def test_channels_that_differ_are_refused_as_by_torch() -> None:
+    x, w = torch.randn(2, 2 * DEPTH, 9, 14), torch.randn(FILTERS, DEPTH, 3, 3)
+    with pytest.raises(RuntimeError, match="channels"):
+        plain(x, w)
+
+
 def test_what_torch_refuses_is_refused() -> None:
     x, w = torch.randn(1, DEPTH, 2, 9), torch.randn(FILTERS, DEPTH, 3, 3)
     with pytest.raises(RuntimeError, match="Kernel size"):

@@ -13,9 +13,9 @@ from torch._ops import OpOverload
 from magweld.aot.errors import EXTERNAL_CALL, ArtifactError
 from magweld.aot.template import PLAIN
 from magweld.artifact import BoundsCheck, IndexCheck, RowOrder
-from magweld.importer.external_code import absorbed_operator
 from magweld.importer.externals import External, tensors_read, with_strides
 from magweld.importer.gathers import CHECKED_BOUNDS, index_check_of
+from magweld.importer.nodes import absorbed_operator
 from magweld.importer.row_gradients import PLACES_BY_ROW
 
 # Kind of object -> how it is named in torch's namespace.

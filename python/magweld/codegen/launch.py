@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from llvmlite import ir
 
@@ -155,7 +156,8 @@ def _define_part(module: ir.Module, launch: Launch, kernel: ir.Function) -> None
     """Define what runs the tiles of a part of a joint launch in a range of its share.
 
     A tile is in the range in which its middle is: of two parts that are one tile each,
-    of nearly half of all work, no thread gets both.
+    of nearly half of all work, no thread gets both. A kernel without a loop over tiles
+    computes all of them whatever its range is, so it is not called for none.
     """
     function = ir.Function(module, RANGE, launch.symbol)
     share, twice = (ir.Constant(WORD, n * launch.share) for n in (1, 2))
@@ -165,12 +167,13 @@ def _define_part(module: ir.Module, launch: Launch, kernel: ir.Function) -> None
         up = builder.add(doubled, builder.sub(share, ir.Constant(WORD, 1)))
         return builder.udiv(up, twice)
 
-    _emit_call(
-        function,
-        launch,
-        kernel,
-        lambda builder, *_: [tiles_before(builder, b) for b in function.args[1:]],
-    )
+    def tiles_of_range(builder: ir.IRBuilder, *_: Any) -> list[ir.Value]:
+        bounds = [tiles_before(builder, bound) for bound in function.args[1:]]
+        with builder.if_then(builder.icmp_unsigned(">=", *bounds)):
+            builder.ret_void()
+        return bounds
+
+    _emit_call(function, launch, kernel, tiles_of_range)
 
 
 def start_threads(

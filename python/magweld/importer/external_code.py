@@ -21,7 +21,7 @@ from magweld.importer.image_code import (
     is_image_convolution,
 )
 from magweld.importer.inner_extents import RECURRENT_LAYERS
-from magweld.importer.nodes import operand, values_of
+from magweld.importer.nodes import absorbed_operator, operand, values_of
 from magweld.importer.recurrent_layers import (
     is_native_layer,
     layer_arguments,
@@ -245,10 +245,3 @@ class _Making:
         arguments = [node for node in body.nodes if node.op == "placeholder"]
         with body.inserting_after(arguments[-1]) if arguments else nullcontext():
             return body.placeholder(f"{name}_{len(arguments)}")
-
-
-def absorbed_operator(node: fx.Node) -> Any:
-    """Return what makes an operand within an external that has absorbed its node."""
-    # What was a view of a copy may be none without it.
-    reshapes = node.target is aten.view.default
-    return aten.reshape.default if reshapes else node.target

@@ -6,7 +6,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
@@ -19,23 +19,25 @@ from magweld.artifact import (
     StandIns,
 )
 from magweld.importer.dtypes import GENERATED, carried
-from magweld.importer.external_code import ExternalCode, absorbed_operator
 from magweld.importer.gathers import CHECKED_BOUNDS, LEAST_INDEX, index_check_of
 from magweld.importer.inner_extents import inner_regions
 from magweld.importer.nodes import (
     RUNS_FOR_ITSELF,
+    absorbed_operator,
     operand,
     positions_read,
     tensors_of,
     values_of,
 )
 from magweld.importer.operators import is_generated
-from magweld.importer.recurrent_layers import native_layer
 from magweld.importer.row_gradients import PLACES_BY_ROW
 from magweld.importer.simplify import (
     OPERAND_STRIDES,
     WITHOUT_VALUES,
 )
+
+if TYPE_CHECKING:
+    from magweld.importer.external_code import ExternalCode
 
 aten = torch.ops.aten
 
@@ -158,6 +160,9 @@ class External:
     def _target(self) -> Callable[..., Any]:
         """The operator, or native code for it."""
         target: Callable[..., Any] = self.node.target  # type: ignore[assignment]
+        # Programs are loaded without llvmlite, which makes native code.
+        from magweld.importer.recurrent_layers import native_layer
+
         return native_layer(self.node) or target
 
     @functools.cached_property
@@ -172,13 +177,13 @@ class External:
             stand_ins: What stands for the sizes.
         """
         checks = self.index_check or self.bounds_check or self.row_order
-        return (
-            None
-            if self.strides is not None or checks
-            else ExternalCode(
-                self.node, self.beside, self.shown, self.operands, stand_ins
-            )
-        )
+        if self.strides is not None or checks:
+            return None
+        # Programs are loaded without llvmlite, which makes native code.
+        from magweld.importer.external_code import ExternalCode
+
+        operators = (self.node, self.beside, self.shown, self.operands)
+        return ExternalCode(*operators, stand_ins)
 
 
 def index_checks_of(externals: Mapping[str, Any]) -> dict[str, NativeCheck]:

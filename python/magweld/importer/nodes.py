@@ -134,3 +134,11 @@ def replace_by(node: fx.Node, other: fx.Node) -> None:
     """Let the users of a node read another, and remove the node."""
     node.replace_all_uses_with(other)
     node.graph.erase_node(node)
+
+
+def absorbed_operator(node: fx.Node) -> Any:
+    """Return what makes an operand within an external that has absorbed its node."""
+    aten = torch.ops.aten
+    # What was a view of a copy may be none without it.
+    reshapes = node.target is aten.view.default
+    return aten.reshape.default if reshapes else node.target

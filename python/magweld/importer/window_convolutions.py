@@ -84,7 +84,9 @@ class WindowConvolution:
         if self.norm is not None:
             scale, shift = self.norm.terms(body, leaf)
         image, weight = (leaf(operand(self.convolution, n)) for n in range(2))
-        how = tuple(tuple(argument(self.convolution, name)) for name in _PAIRS)
+        pairs = (argument(self.convolution, name) for name in _PAIRS)
+        # They may be sizes of the call.
+        how = tuple(tuple(map(leaf, pair)) for pair in pairs)
         arguments = (image, weight, scale, shift, leaf(self.beside), how)
         return body.call_function(convolve, (*arguments, self.is_rectified))
 
@@ -161,9 +163,13 @@ def _has_windows(node: fx.Node) -> bool:
     filters, depth, *window = values_of(operand(node, 1)).shape
     pairs = all(len(argument(node, name)) == len(window) for name in _PAIRS)
     is_small = math.prod(window) <= MOST_POINTS and argument(node, "groups") == 1
+    return bool(pairs and is_small and _are_whole(depth, filters))
+
+
+def _are_whole(depth: int, filters: int) -> bool:
+    """Whether channels are whole vectors of the kernels."""
     depth_unit, filter_unit = channel_units()
-    is_whole = depth % depth_unit == 0 and filters % filter_unit == 0
-    return bool(pairs and is_small and is_whole)
+    return depth % depth_unit == 0 and filters % filter_unit == 0
 
 
 def convolve(
@@ -188,15 +194,24 @@ def convolve(
     """
     arguments = (image, weight, scale, shift, beside, how, is_rectified)
     sizes = _sizes(image, weight, how)
-    if min(sizes.result) < 1 or sizes.tiles < _FEWEST_TILES:
+    # The graph has them of the sizes that stood for those of the call.
+    fits = weight.shape[1] == sizes.depth and _are_whole(sizes.depth, sizes.filters)
+    if not fits or min(sizes.result) < 1 or sizes.tiles < _FEWEST_TILES:
         return _through_torch(*arguments)
     shape = (sizes.images, sizes.filters, *sizes.result)
-    result = torch.empty(shape, memory_format=torch.channels_last)
-    zeros = torch.zeros(max(sizes.depth, sizes.filters))
+    result = torch.empty(
+        shape,
+        dtype=image.dtype,
+        device=image.device,
+        memory_format=torch.channels_last,
+    )
+    zeros = image.new_zeros(max(sizes.depth, sizes.filters))
     held = {
         Word.IMAGE: image.contiguous(memory_format=torch.channels_last),
         Word.WEIGHT: weight.contiguous(),
-        Word.SCALE: torch.ones(sizes.filters) if scale is None else scale.contiguous(),
+        Word.SCALE: (
+            image.new_ones(sizes.filters) if scale is None else scale.contiguous()
+        ),
         Word.SHIFT: zeros if shift is None else shift.contiguous(),
         Word.ZEROS: zeros,
         Word.RESULT: result,
@@ -206,7 +221,7 @@ def convolve(
     words = {word: tensor.data_ptr() for word, tensor in held.items()}
     words[Word.RECTIFIED] = int(is_rectified)
     call = _planned(sizes, torch.get_num_threads())
-    room = torch.empty(call.floats)
+    room = image.new_empty(call.floats)
     is_finite = window_code().run(sizes, call, words, room.data_ptr())
     return result if is_finite else _through_torch(*arguments)
 
