@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterable, Iterator
 
 from magweld.bindings import func, ir
+from magweld.passes.cpu.buffer_roots import VIEWS
 from magweld.passes.cpu.emit_vectors import element_type
 
 # Operations whose result is one of their operands, or that with another sign.
@@ -55,17 +56,7 @@ _COMPUTING = _SELECTING | {
 _LOADS = frozenset({"memref.load", "vector.load"})
 _STORES = frozenset({"memref.store", "vector.store"})
 _OTHER_USES = frozenset({"memref.dealloc", "memref.prefetch"})
-_VIEWS = frozenset(
-    {
-        "memref.cast",
-        "memref.collapse_shape",
-        "memref.expand_shape",
-        "memref.extract_strided_metadata",
-        "memref.reinterpret_cast",
-        "memref.subview",
-        "memref.view",
-    }
-)
+_VIEWS = VIEWS | {"memref.view"}
 _OWN_MEMORY = frozenset({"memref.alloc", "memref.alloca"})
 _LOW_HALF, _INFINITY, _ALL_ONES = 0xFFFF, 0x7F800000, 0xFFFFFFFF
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from magweld.bindings import ir
 
 # Operations that look at a part of their first operand, or in another shape.
-_VIEWS = frozenset(
+VIEWS = frozenset(
     {
         "memref.cast",
         "memref.collapse_shape",
@@ -17,7 +17,7 @@ _VIEWS = frozenset(
 )
 # Operations that give memory of its own.
 _SOURCES = frozenset({"memref.alloc", "memref.get_global"})
-_PURE = _VIEWS | {"memref.alloc"}
+_PURE = VIEWS | {"memref.alloc"}
 
 
 def root_of(value: ir.Value) -> ir.Value | None:
@@ -30,7 +30,7 @@ def root_of(value: ir.Value) -> ir.Value | None:
         op = value.owner.operation
         if op.name in _SOURCES:
             return value
-        if op.name not in _VIEWS:
+        if op.name not in VIEWS:
             return None
         value = op.operands[0]
     is_argument = value.owner.owner.operation.name == "func.func"
@@ -69,7 +69,7 @@ def users_of_buffer(root: ir.Value) -> set[ir.Operation]:
     while waiting:
         for use in waiting.pop().uses:
             op = use.owner.operation
-            if op.name in _VIEWS:
+            if op.name in VIEWS:
                 waiting.extend(
                     r for r in op.results if isinstance(r.type, ir.MemRefType)
                 )

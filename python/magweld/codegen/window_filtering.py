@@ -58,21 +58,16 @@ class FilteringKernels(WindowKernels):
         function, code = self.begin("weights", POINTER, WORD, POINTER)
         address, block, target = code.arguments
         words = WindowWords(code, address)
-        source, depth = words.pointer(Word.WEIGHT), words[Word.DEPTH]
         layer, points = words[Word.WEIGHT_LAYER], WINDOW * WINDOW
-        row = code.product(depth, points)
-        first = code.product(block, self.filters)
         turned = code.room(points * self.lanes**2)
-        with code.loop(0, self.filters, self.lanes) as part:
-            rows = code.at(source, code.product(code.sum(first, part), row))
-            with code.loop(0, depth, self.lanes) as channel:
-                of = code.at(rows, code.product(channel, points))
-                self.turn(code, of, row, points, turned)
-                with code.loop(0, self.lanes) as inner:
-                    grid = self._window(code, turned, inner)
-                    where = code.product(code.sum(channel, inner), self.filters)
-                    into = code.at(target, where, part)
-                    _store(code, transformed(code, WEIGHT, grid), into, layer)
+        with (
+            self.turned_weights(code, words, block, points, turned) as (part, channel),
+            code.loop(0, self.lanes) as inner,
+        ):
+            grid = self._window(code, turned, inner)
+            where = code.product(code.sum(channel, inner), self.filters)
+            into = code.at(target, where, part)
+            _store(code, transformed(code, WEIGHT, grid), into, layer)
         code.builder.ret_void()
         return function
 

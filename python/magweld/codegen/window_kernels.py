@@ -10,7 +10,8 @@ s[p, tile, f].
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -104,6 +105,32 @@ class WindowKernels(ABC):
         """Load the sums of a tile and a layer, for each vector of filters."""
         first = layer * self.sum_layer
         return [code.load(sums, first + n * self.lanes) for n in range(self.vectors)]
+
+    @contextmanager
+    def turned_weights(
+        self, code: Emitter, words: WindowWords, block: Any, points: Any, to: Any
+    ) -> Iterator[tuple[Any, Any]]:
+        """Emit loops over the vectors of a block of filters, and of their channels.
+
+        The number of the first filter within the block, and of the first channel, are
+        given; what is emitted with them finds the windows of both turned.
+
+        Args:
+            code: What emits the function.
+            words: What the kernel is called with.
+            block: The number of the block.
+            points: How many points a window has.
+            to: What `turn` copies to.
+        """
+        source, depth = words.pointer(Word.WEIGHT), words[Word.DEPTH]
+        row = code.product(depth, points)
+        first = code.product(block, self.filters)
+        with code.loop(0, self.filters, self.lanes) as part:
+            rows = code.at(source, code.product(code.sum(first, part), row))
+            with code.loop(0, depth, self.lanes) as channel:
+                of = code.at(rows, code.product(channel, points))
+                self.turn(code, of, row, points, to)
+                yield part, channel
 
     def turn(self, code: Emitter, source: Any, row: Any, points: Any, to: Any) -> None:
         """Emit a copy of windows in which those of a vector of filters are one.

@@ -69,20 +69,16 @@ class ProductKernels(WindowKernels):
         function, code = self.begin("weights", POINTER, WORD, POINTER)
         address, block, target = code.arguments
         words = WindowWords(code, address)
-        source, depth = words.pointer(Word.WEIGHT), words[Word.DEPTH]
+        depth = words[Word.DEPTH]
         points = code.product(words[Word.WINDOW_HIGH], words[Word.WINDOW_WIDE])
-        row = code.product(depth, points)
-        first = code.product(block, self.filters)
         turned = code.room(MOST_POINTS * self.lanes**2)
-        with code.loop(0, self.filters, self.lanes) as part:
-            rows = code.at(source, code.product(code.sum(first, part), row))
-            with code.loop(0, depth, self.lanes) as channel:
-                of = code.at(rows, code.product(channel, points))
-                self.turn(code, of, row, points, turned)
-                with code.loop(0, points) as point:
-                    place = code.sum(code.product(point, depth), channel)
-                    into = code.at(target, code.product(place, self.filters), part)
-                    self._copy_point(code, turned, (points, point), into)
+        with (
+            self.turned_weights(code, words, block, points, turned) as (part, channel),
+            code.loop(0, points) as point,
+        ):
+            place = code.sum(code.product(point, depth), channel)
+            into = code.at(target, code.product(place, self.filters), part)
+            self._copy_point(code, turned, (points, point), into)
         code.builder.ret_void()
         return function
 
