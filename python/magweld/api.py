@@ -598,6 +598,7 @@ class _Making:
                 self.imported, self.options, self.tune, self.target, service
             )
             with exit_gate().native_code():
+                imported.make_native()
                 loaded = LoadedProgram(
                     program,
                     imported.run_external,

@@ -11,7 +11,8 @@ from torch import Tensor, fx
 
 from magweld.artifact import StandIns
 from magweld.codegen.recurrent_code import unit_lanes
-from magweld.importer.importer import import_graph
+from magweld.importer import external_code, recurrent_layers
+from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.importer.nodes import values_of
 from magweld.importer.recurrent_layers import is_native_layer, run_layer
 
@@ -92,8 +93,10 @@ def test_threads_change_no_bit() -> None:
         assert all(map(torch.equal, found[0], other))
 
 
-def layers_of(units: int, dtype: torch.dtype = torch.float32) -> list[fx.Node]:
-    """Return the recurrent layers of a graph with one of so many units."""
+def imported(
+    units: int, dtype: torch.dtype = torch.float32, stand_ins: StandIns = STAND_INS
+) -> ImportedGraph:
+    """Return a graph with one layer of so many units."""
     weights = [one.to(dtype) for one in layer(8, units)]
 
     def function(x: Tensor, state: Tensor, *given: Tensor) -> Tensor:
@@ -105,7 +108,12 @@ def layers_of(units: int, dtype: torch.dtype = torch.float32) -> list[fx.Node]:
     graph = fx.symbolic_trace(lambda x, h, a, b, c, d: function(x, h, a, b, c, d))
     given = [torch.zeros(61, 3, 8, dtype=dtype), torch.zeros(1, 3, units, dtype=dtype)]
     with torch.no_grad():
-        found = import_graph(graph, [*given, *weights], stand_ins=STAND_INS)
+        return import_graph(graph, [*given, *weights], stand_ins=stand_ins)
+
+
+def layers_of(units: int, dtype: torch.dtype = torch.float32) -> list[fx.Node]:
+    """Return the recurrent layers of such a graph."""
+    found = imported(units, dtype)
     run = [n for one in found.externals.values() for n in (*one.beside, one.node)]
     target = torch.ops.aten.mkldnn_rnn_layer.default
     return [node for node in run if node.target is target]
@@ -146,3 +154,15 @@ def test_programs_for_one_size_have_it_as_well() -> None:
             rows, *_ = external([by_shape[shape] for shape in shapes])
         assert not [name for name in ran.names if "rnn_layer" in name]
         torch.testing.assert_close(rows.transpose(0, 1), lstm(given[0])[0])
+
+
+@pytest.mark.parametrize("stand_ins", [StandIns(()), STAND_INS])
+@pytest.mark.parametrize("units", [UNITS, UNITS + 1])
+def test_native_code_is_made_before_a_call(
+    units: int, stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    for module in (recurrent_layers, external_code):
+        monkeypatch.setattr(module, "recurrent_code", lambda: made.append("code"))
+    imported(units, stand_ins=stand_ins).make_native()
+    assert made == (["code"] if units == UNITS else [])

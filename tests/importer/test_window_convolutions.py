@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from magweld.artifact import StandIns
 from magweld.codegen.window_code import channel_units
 from magweld.codegen.window_sizes import Pair, WindowSizes
+from magweld.importer import external_code
 from magweld.importer.importer import import_graph
 from magweld.importer.window_convolutions import convolve
 
@@ -320,3 +321,17 @@ def test_convolutions_of_other_numbers_are_torchs() -> None:
 def test_windows_of_many_points_are_torchs() -> None:
     names = operators_run(lambda x, w, *_: F.conv2d(x, w, None, 2, 3), 7)
     assert [one for one in names if "convolution" in one]
+
+
+@pytest.mark.parametrize("depth", [DEPTH, DEPTH + 1])
+def test_native_code_is_made_before_a_call(
+    depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(external_code, "window_code", lambda: made.append("code"))
+    graph = fx.symbolic_trace(lambda x, w: torch.relu(conv(x, w)) * 2)
+    given = [torch.zeros(1, depth, 61, 61), torch.zeros(FILTERS, depth, 3, 3)]
+    with torch.no_grad():
+        found = import_graph(graph, given, stand_ins=STAND_INS)
+    found.make_native()
+    assert made == (["code"] if depth == DEPTH else [])

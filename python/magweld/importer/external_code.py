@@ -13,6 +13,8 @@ import torch
 from torch import fx
 
 from magweld.artifact import StandIns
+from magweld.codegen.recurrent_code import recurrent_code
+from magweld.codegen.window_code import window_code
 from magweld.importer.image_code import (
     NormedConvolution,
     has_images,
@@ -80,6 +82,14 @@ class ExternalCode:
                 further += [view.shape, view.strides, view.offset]
         function = made.function
         return lambda *tensors: function(*tensors, *further)
+
+    def make_native(self) -> None:
+        """Make the native code that it runs, if any: its first call does not wait."""
+        run = (*self.beside, self.node)
+        if WindowConvolution.ends_of(run):
+            window_code()
+        if any(node.target in RECURRENT_LAYERS and is_native_layer(node) for node in run):
+            recurrent_code()
 
     def _views(self, sizes: Sequence[int]) -> dict[fx.Node, Strided]:
         """Return the views of operands, of those and of others, and where they lie."""

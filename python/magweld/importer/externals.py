@@ -156,6 +156,10 @@ class External:
         shown = map(carried, map(value, self.shown))
         return (*shown, *tensors_read(result, self.positions))
 
+    def make_native(self) -> None:
+        """Make the native code that it runs, if any: its first call does not wait."""
+        _ = self._target
+
     @functools.cached_property
     def _target(self) -> Callable[..., Any]:
         """The operator, or native code for it."""

@@ -193,6 +193,12 @@ class ImportedGraph:
         }
         return replace(self, externals={**self.externals, **made})
 
+    def make_native(self) -> None:
+        """Make the native code that externals run: no call waits for it."""
+        runs = self._codes if self.stand_ins else self.externals
+        for one in runs.values():
+            one.make_native()
+
     @functools.cached_property
     def _codes(self) -> dict[str, ExternalCode]:
         """What runs externals for the sizes of a call, by node name."""

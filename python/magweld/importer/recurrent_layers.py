@@ -60,12 +60,15 @@ def layer_arguments(node: fx.Node) -> list[Any]:
 def native_layer(node: fx.Node) -> Callable[..., Any] | None:
     """Return what runs in the place of an operator, on its arguments; None if not so.
 
+    The native code is made here.
+
     Args:
         node: Of any operator.
     """
     if node.target is not _LAYER or not is_native_layer(node):
         return None
 
+    recurrent_code()
     names = [one.name for one in _LAYER._schema.arguments]
     places = [names.index(name) for name in _NAMES]
 
