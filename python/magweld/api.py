@@ -34,6 +34,7 @@ from magweld.importer.placing import stand_ins
 from magweld.importer.refusals import begin_of
 from magweld.importer.sizes import require_one_graph
 from magweld.logs import show_logs, topic
+from magweld.native_code import code_cache, obtain
 from magweld.packed_text import unpack_text
 from magweld.passes.infrastructure.phases import GRAPH_PHASES, PHASES, Phase
 from magweld.piecewise import PiecewiseGraph, has_control
@@ -597,8 +598,8 @@ class _Making:
             imported, program = compile_imported(
                 self.imported, self.options, self.tune, self.target, service
             )
+            _load_shared_code(imported, service)
             with exit_gate().native_code():
-                imported.make_native()
                 loaded = LoadedProgram(
                     program,
                     imported.run_external,
@@ -647,6 +648,15 @@ class _Making:
         identity = compiler_identity()
         key = program_key(identity, "\n".join(settings), self.imported.text)
         return Race(verdicts.get(key), partial(verdicts.put, key))
+
+
+def _load_shared_code(imported: ImportedGraph, service: CompileService) -> None:
+    """Load the native code of externals, which their first call would compile."""
+    for code in imported.shared_code:
+        if not code.is_loaded:
+            data = obtain(code, service.run, code_cache())
+            with exit_gate().native_code():
+                code.load(data)
 
 
 def options_for(

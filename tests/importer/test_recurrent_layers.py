@@ -10,8 +10,7 @@ from recording import Operators
 from torch import Tensor, fx
 
 from magweld.artifact import StandIns
-from magweld.codegen.recurrent_code import unit_lanes
-from magweld.importer import external_code, recurrent_layers
+from magweld.codegen.recurrent_code import RECURRENT_CODE, unit_lanes
 from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.importer.nodes import values_of
 from magweld.importer.recurrent_layers import is_native_layer, run_layer
@@ -158,11 +157,8 @@ def test_programs_for_one_size_have_it_as_well() -> None:
 
 @pytest.mark.parametrize("stand_ins", [StandIns(()), STAND_INS])
 @pytest.mark.parametrize("units", [UNITS, UNITS + 1])
-def test_native_code_is_made_before_a_call(
-    units: int, stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch
+def test_a_graph_tells_the_native_code_of_its_layers(
+    units: int, stand_ins: StandIns
 ) -> None:
-    made: list[str] = []
-    for module in (recurrent_layers, external_code):
-        monkeypatch.setattr(module, "recurrent_code", lambda: made.append("code"))
-    imported(units, stand_ins=stand_ins).make_native()
-    assert made == (["code"] if units == UNITS else [])
+    found = imported(units, stand_ins=stand_ins).shared_code
+    assert found == ([RECURRENT_CODE] if units == UNITS else [])

@@ -12,9 +12,8 @@ from torch import Tensor, fx
 from torch.nn import functional as F
 
 from magweld.artifact import StandIns
-from magweld.codegen.window_code import channel_units
+from magweld.codegen.window_code import WINDOW_CODE, channel_units
 from magweld.codegen.window_sizes import Pair, WindowSizes
-from magweld.importer import external_code
 from magweld.importer.importer import import_graph
 from magweld.importer.window_convolutions import convolve
 
@@ -324,14 +323,9 @@ def test_windows_of_many_points_are_torchs() -> None:
 
 
 @pytest.mark.parametrize("depth", [DEPTH, DEPTH + 1])
-def test_native_code_is_made_before_a_call(
-    depth: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[str] = []
-    monkeypatch.setattr(external_code, "window_code", lambda: made.append("code"))
+def test_a_graph_tells_the_native_code_of_its_convolutions(depth: int) -> None:
     graph = fx.symbolic_trace(lambda x, w: torch.relu(conv(x, w)) * 2)
     given = [torch.zeros(1, depth, 61, 61), torch.zeros(FILTERS, depth, 3, 3)]
     with torch.no_grad():
         found = import_graph(graph, given, stand_ins=STAND_INS)
-    found.make_native()
-    assert made == (["code"] if depth == DEPTH else [])
+    assert found.shared_code == ([WINDOW_CODE] if depth == DEPTH else [])

@@ -132,6 +132,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.sized_graph": ("magweld",),
     "magweld.tools": ("magweld",),
     "magweld.tuning": ("magweld",),
+    "magweld.native_code": ("magweld",),
     "magweld.verdicts": ("magweld",),
 }
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Mapping
-from functools import cache
 from typing import Final
 
 from llvmlite import ir
@@ -12,6 +12,7 @@ from llvmlite import ir
 from magweld.codegen.host import HostTarget, emit_object
 from magweld.codegen.loader import LoadedObjects
 from magweld.codegen.recurrent_kernels import RecurrentKernels, Word
+from magweld.codegen.shared_code import SharedCode
 
 _TYPE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _WORDS: Final = ctypes.c_int64 * len(Word)
@@ -21,14 +22,18 @@ _FLOAT_BITS: Final = 32
 class RecurrentCode:
     """The native code, in memory as long as this value."""
 
-    def __init__(self) -> None:
-        """Compile it for the CPU of this process."""
+    @staticmethod
+    def emit() -> bytes:
+        """Compile it for the CPU of this process; return the object file."""
         target = HostTarget.detect()
         module = ir.Module(name="recurrent")
         hardware = (target.vector_bits // _FLOAT_BITS, target.vector_registers)
         RecurrentKernels(module, *hardware).define()
+        return emit_object([str(module)], target)
+
+    def __init__(self, code: bytes) -> None:
+        """Load an object file."""
         symbol = RecurrentKernels.symbol
-        code = emit_object([str(module)], target)
         self._objects = LoadedObjects([code], [symbol])
         self._run = _TYPE(self._objects.address(symbol))
 
@@ -40,13 +45,10 @@ class RecurrentCode:
         self._run(ctypes.addressof(found))
 
 
-@cache
+@functools.cache
 def unit_lanes() -> int:
     """Return what the units of a layer have to be a multiple of."""
     return HostTarget.detect().vector_bits // _FLOAT_BITS
 
 
-@cache
-def recurrent_code() -> RecurrentCode:
-    """Return the code, which is made once."""
-    return RecurrentCode()
+RECURRENT_CODE: Final = SharedCode("recurrent", RecurrentCode.emit, RecurrentCode)

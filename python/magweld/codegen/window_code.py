@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Mapping
-from functools import cache
 from typing import Final
 
 from llvmlite import ir
 
 from magweld.codegen.host import HostTarget, emit_object
 from magweld.codegen.loader import LoadedObjects
+from magweld.codegen.shared_code import SharedCode
 from magweld.codegen.window_filtering import FilteringKernels
 from magweld.codegen.window_kernels import WindowKernels, vectors_of
 from magweld.codegen.window_products import ProductKernels
@@ -25,18 +26,19 @@ _FLOAT_BITS: Final = 32
 class WindowCode:
     """The native code, in memory as long as this value."""
 
-    def __init__(self) -> None:
-        """Compile it for the CPU of this process."""
-        target = HostTarget.detect()
+    @staticmethod
+    def emit() -> bytes:
+        """Compile it for the CPU of this process; return the object file."""
         module = ir.Module(name="windows")
-        hardware = (target.vector_bits // _FLOAT_BITS, target.vector_registers)
-        self._filtering = FilteringKernels(module, *hardware)
-        self._products = ProductKernels(module, *hardware)
-        ranges = [WindowRanges(one) for one in (self._filtering, self._products)]
-        for one in ranges:
-            one.define()
-        symbols = [one.symbol for one in ranges]
-        code = emit_object([str(module)], target)
+        for kernels in _kernels_in(module):
+            WindowRanges(kernels).define()
+        return emit_object([str(module)], HostTarget.detect())
+
+    def __init__(self, code: bytes) -> None:
+        """Load an object file."""
+        kernels = _kernels_in(ir.Module(name="windows"))
+        self._filtering, self._products = kernels
+        symbols = [WindowRanges(one).symbol for one in kernels]
         self._objects = LoadedObjects([code], symbols)
         self._filter, self._multiply = (
             _TYPE(self._objects.address(symbol)) for symbol in symbols
@@ -81,7 +83,7 @@ class WindowCode:
         return bool(words[Word.IS_FINITE])
 
 
-@cache
+@functools.cache
 def channel_units() -> tuple[int, int]:
     """Return what channels of images, and of results, have to be multiples of."""
     target = HostTarget.detect()
@@ -89,7 +91,10 @@ def channel_units() -> tuple[int, int]:
     return lanes, vectors_of(target.vector_registers) * lanes
 
 
-@cache
-def window_code() -> WindowCode:
-    """Return the code, which is made once."""
-    return WindowCode()
+def _kernels_in(module: ir.Module) -> tuple[FilteringKernels, ProductKernels]:
+    target = HostTarget.detect()
+    hardware = (target.vector_bits // _FLOAT_BITS, target.vector_registers)
+    return FilteringKernels(module, *hardware), ProductKernels(module, *hardware)
+
+
+WINDOW_CODE: Final = SharedCode("windows", WindowCode.emit, WindowCode)

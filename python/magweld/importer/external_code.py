@@ -13,8 +13,9 @@ import torch
 from torch import fx
 
 from magweld.artifact import StandIns
-from magweld.codegen.recurrent_code import recurrent_code
-from magweld.codegen.window_code import window_code
+from magweld.codegen.recurrent_code import RECURRENT_CODE
+from magweld.codegen.shared_code import SharedCode
+from magweld.codegen.window_code import WINDOW_CODE
 from magweld.importer.image_code import (
     NormedConvolution,
     has_images,
@@ -83,13 +84,16 @@ class ExternalCode:
         function = made.function
         return lambda *tensors: function(*tensors, *further)
 
-    def make_native(self) -> None:
-        """Make the native code that it runs, if any: its first call does not wait."""
+    @property
+    def shared_code(self) -> list[SharedCode[Any]]:
+        """The native code that it runs."""
         run = (*self.beside, self.node)
+        found: list[SharedCode[Any]] = []
         if WindowConvolution.ends_of(run):
-            window_code()
-        if any(node.target in RECURRENT_LAYERS and is_native_layer(node) for node in run):
-            recurrent_code()
+            found.append(WINDOW_CODE)
+        if any(one.target in RECURRENT_LAYERS and is_native_layer(one) for one in run):
+            found.append(RECURRENT_CODE)
+        return found
 
     def _views(self, sizes: Sequence[int]) -> dict[fx.Node, Strided]:
         """Return the views of operands, of those and of others, and where they lie."""

@@ -37,6 +37,7 @@ from magweld.importer.simplify import (
 )
 
 if TYPE_CHECKING:
+    from magweld.codegen.shared_code import SharedCode
     from magweld.importer.external_code import ExternalCode
 
 aten = torch.ops.aten
@@ -156,9 +157,13 @@ class External:
         shown = map(carried, map(value, self.shown))
         return (*shown, *tensors_read(result, self.positions))
 
-    def make_native(self) -> None:
-        """Make the native code that it runs, if any: its first call does not wait."""
-        _ = self._target
+    @property
+    def shared_code(self) -> list[SharedCode[Any]]:
+        """The native code that it runs."""
+        # Programs are loaded without llvmlite, which makes native code.
+        from magweld.codegen.recurrent_code import RECURRENT_CODE
+
+        return [] if self._target is self.node.target else [RECURRENT_CODE]
 
     @functools.cached_property
     def _target(self) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ import torch
 from torch import fx
 
 from magweld.artifact import NativeCheck, StandIns
+from magweld.codegen.shared_code import SharedCode
 from magweld.importer import refusals
 from magweld.importer.bags import expand_bags
 from magweld.importer.capture import (
@@ -193,11 +194,11 @@ class ImportedGraph:
         }
         return replace(self, externals={**self.externals, **made})
 
-    def make_native(self) -> None:
-        """Make the native code that externals run: no call waits for it."""
+    @property
+    def shared_code(self) -> list[SharedCode[Any]]:
+        """The native code that externals run, in memory or not."""
         runs = self._codes if self.stand_ins else self.externals
-        for one in runs.values():
-            one.make_native()
+        return [*dict.fromkeys(c for one in runs.values() for c in one.shared_code)]
 
     @functools.cached_property
     def _codes(self) -> dict[str, ExternalCode]:

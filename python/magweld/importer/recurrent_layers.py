@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, fx
 from torch.nn import functional as F
 
-from magweld.codegen.recurrent_code import recurrent_code, unit_lanes
+from magweld.codegen.recurrent_code import RECURRENT_CODE, unit_lanes
 from magweld.codegen.recurrent_kernels import Word
 from magweld.importer.nodes import (
     argument,
@@ -60,15 +60,12 @@ def layer_arguments(node: fx.Node) -> list[Any]:
 def native_layer(node: fx.Node) -> Callable[..., Any] | None:
     """Return what runs in the place of an operator, on its arguments; None if not so.
 
-    The native code is made here.
-
     Args:
         node: Of any operator.
     """
     if node.target is not _LAYER or not is_native_layer(node):
         return None
 
-    recurrent_code()
     names = [one.name for one in _LAYER._schema.arguments]
     places = [names.index(name) for name in _NAMES]
 
@@ -128,6 +125,6 @@ def run_layer(
         Word.STRIDE: -stride if reverse else stride,
         Word.THREADS: min(torch.get_num_threads(), max(sequences, 1)),
     }
-    recurrent_code().run(words)
+    RECURRENT_CODE.loaded().run(words)
     end = first if steps == 0 else result[0 if reverse else steps - 1]
     return result, end.reshape(state.shape).clone(), last

@@ -15,7 +15,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 
-from magweld.codegen.window_code import channel_units, window_code
+from magweld.codegen.window_code import WINDOW_CODE, channel_units
 from magweld.codegen.window_products import MOST_POINTS
 from magweld.codegen.window_sizes import Pair, WindowCall, WindowSizes
 from magweld.codegen.window_words import Word
@@ -222,7 +222,7 @@ def convolve(
     words[Word.RECTIFIED] = int(is_rectified)
     call = _planned(sizes, torch.get_num_threads())
     room = image.new_empty(call.floats)
-    is_finite = window_code().run(sizes, call, words, room.data_ptr())
+    is_finite = WINDOW_CODE.loaded().run(sizes, call, words, room.data_ptr())
     return result if is_finite else _through_torch(*arguments)
 
 
@@ -235,7 +235,7 @@ def _sizes(image: torch.Tensor, weight: torch.Tensor, how: How) -> WindowSizes:
 
 @lru_cache(_MOST_CALLS)
 def _planned(sizes: WindowSizes, threads: int) -> WindowCall:
-    return window_code().plan(sizes, threads)
+    return WINDOW_CODE.loaded().plan(sizes, threads)
 
 
 def _through_torch(
