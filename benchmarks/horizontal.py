@@ -111,6 +111,15 @@ def bags_of_users() -> tuple[Tensor, Tensor]:
     return torch.randint(0, 1000, (count,)), offsets
 
 
+def group_batched(module: nn.Module) -> Any:
+    """Return a module compiled by torch with its horizontal fusions.
+
+    Given as options, they keep its code apart from that of the peer without them.
+    """
+    options = {"pre_grad_fusion_options": GROUP_BATCH}
+    return torch.compile(module, dynamic=False, options=options)
+
+
 def ours(
     module: nn.Module, batch: bool, made: dict[str, Any], name: str
 ) -> Callable[..., Any]:
@@ -134,10 +143,7 @@ def run_case(name: str, members: int, options: argparse.Namespace) -> dict[str, 
     if not options.no_torch_compile:
         peers["torch.compile"] = torch.compile(module, dynamic=False)
     if options.group_batch:
-        # Code for other options is kept apart from that of the peer without them.
-        peers["group-batch"] = torch.compile(
-            module, dynamic=False, options={"pre_grad_fusion_options": GROUP_BATCH}
-        )
+        peers["group-batch"] = group_batched(module)
     peers["apart"] = ours(module, False, made, "apart")
     peers["magweld"] = ours(module, True, made, "magweld")
     calls = {peer: partial(run, *arguments) for peer, run in peers.items()}

@@ -20,7 +20,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import torch
-from horizontal import group_batch
+from horizontal import group_batched
 from horizontal_models import WIDTH
 from reporting import benchmark_options, write_report
 from timing import interleaved, seconds_of
@@ -83,6 +83,7 @@ def run_case(name: str, rounds: int, with_torch: bool) -> dict[str, Any]:
     Raises:
         ValueError: A loss differs from eager's.
     """
+    torch._dynamo.reset()
     torch.manual_seed(0)
     features = CASES[name]
     model = Ranking(features).train()
@@ -92,7 +93,7 @@ def run_case(name: str, rounds: int, with_torch: bool) -> dict[str, Any]:
     wraps: dict[str, Callable[[nn.Module], Any]] = {"eager": lambda module: module}
     if with_torch:
         compiled = partial(torch.compile, dynamic=False)
-        wraps |= {"torch.compile": compiled, "group-batch": compiled}
+        wraps |= {"torch.compile": compiled, "group-batch": group_batched}
     wraps |= {
         "apart": partial(frontend.trace, backend=Halves(False)),
         "magweld": partial(frontend.trace, backend=Halves(True)),
@@ -103,12 +104,7 @@ def run_case(name: str, rounds: int, with_torch: bool) -> dict[str, Any]:
     for one, wrap in wraps.items():
         peers[one] = peer(model, wrap, inputs)
         step = peers[one].step
-        if one == "group-batch":
-            torch._dynamo.reset()
-            with group_batch():
-                first[one] = seconds_of(step)
-        else:
-            first[one] = seconds_of(step)
+        first[one] = seconds_of(step)
         losses[one] = step()
         if abs(losses[one] / losses["eager"] - 1) > TOLERANCE:
             raise ValueError(f"{name}: loss {losses[one]} of {one}: {losses['eager']}")
