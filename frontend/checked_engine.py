@@ -70,6 +70,9 @@ class CheckedEngine(Engine):
         """Return the counts of `Engine.stats`, with those of compared hits."""
         return {**super().stats(), **self._checks}
 
+    def _know_lost(self) -> None:
+        """Whether a call is to be compared has to be asked before who runs it."""
+
     def _answer(
         self,
         cache: RecordCache,

@@ -29,6 +29,7 @@ from magweld.frontend.catalogue import (
     Break,
     StopRecordingError,
 )
+from magweld.frontend.eager_kinds import IsEager, eager_kinds
 from magweld.frontend.explain import Recompile, explain
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.lifting.ahead import KnownSizes, SizesAhead
@@ -81,6 +82,8 @@ class Engine:
 
     Attributes:
         target: The callable that is traced.
+        is_eager: Whether a call that nothing else follows runs eagerly, see
+            `eager_kinds`; None as long as no kind of calls does.
     """
 
     __slots__ = (
@@ -94,6 +97,7 @@ class Engine:
         "_maker",
         "_profit",
         "_segments",
+        "is_eager",
         "target",
     )
 
@@ -115,6 +119,7 @@ class Engine:
         self._maker = RecordMaker(backend, self._log.fell_back)
         self._segments = Segments(lifting.fresh)
         self._profit = Profitability(backend.tiers.races, self._log.fell_back)
+        self.is_eager: IsEager | None = None
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer from a record whose guards hold; otherwise run, observed.
@@ -126,8 +131,8 @@ class Engine:
             kind = kind_of(args, kwargs)
             lost = profit.lost.get(kind)
             if lost is not None and lost.left > 0:
-                # As little as can be: who reads this waits for the program itself. The
-                # interpreter changes threads at calls and jumps only.
+                if not lost.is_known:
+                    self._know_lost()
                 lost.left -= 1
                 counts = self._counts
                 counts["calls"] += 1
@@ -152,6 +157,13 @@ class Engine:
         """Answer a call as `call` does; profilers show it under the program's name."""
         with _RecordFunctionFast(f"magweld: {self._log.name}"):
             return self.call(args, kwargs)
+
+    def _know_lost(self) -> None:
+        """Have further calls of the kinds that run eagerly known by less."""
+        lost = dict(self._profit.lost)
+        for one in lost.values():
+            one.is_known = True
+        self.is_eager = eager_kinds(lost, self._counts)
 
     def _call_timed(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], kind: Kind

@@ -14,6 +14,7 @@ from torch.autograd import Variable
 from torch.utils import _pytree as pytree
 
 from magweld.comparison import CALLS, Turns
+from magweld.frontend.eager_kinds import Kind
 from magweld.frontend.operators.history import gradient_node
 from magweld.frontend.records.record import NEVER, Record
 from magweld.frontend.state.mro import ClassKey, key_of_class
@@ -41,8 +42,6 @@ _MOSTLY: Final = 0.95
 HIT: Final = 0
 EAGER: Final = 1
 _VALUES: Final = (bool, int, float, str, type(None))
-
-Kind = tuple[Any, ...]
 
 
 def kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Kind:
@@ -91,12 +90,14 @@ class _Lost:
         pause: Calls that run eagerly before hits are timed once more.
         left: How many of these there are still.
         attempts: Calls since then, in which they are timed.
+        is_known: Whether its calls are told apart by code of their own.
     """
 
     times: _Times
     pause: int = _PAUSE
     left: int = _PAUSE
     attempts: int = 0
+    is_known: bool = False
 
     def attempt(self) -> bool:
         """Count a call in which hits may be timed; return whether they are not."""
