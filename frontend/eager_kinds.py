@@ -15,7 +15,7 @@ from magweld.frontend.guards.emit import Names
 from magweld.frontend.guards.guard import FILENAME
 
 Kind = tuple[Any, ...]
-# Whether a call runs eagerly; if so, it is counted.
+# Whether a call runs eagerly; if so, it is counted down.
 IsEager = Callable[[tuple[Any, ...], dict[str, Any]], bool]
 # Kinds of calls that are told apart: of many, each call would be compared with most.
 _FEW: Final = 4
@@ -26,10 +26,11 @@ _GLOBALS: Final[dict[str, Any]] = {
     "is_tracing": _is_tracing,
     "profiler": profiler,
 }
-# Whoever calls has asked for modes of functions, and for Dynamo.
+# Whoever calls has asked for modes of functions, and for Dynamo. To other modes and
+# tracers an eager run shows the program, but not the place of a module among others.
+_PROFILED: Final = "profiler._is_profiler_enabled"
 _FOLLOWED: Final = (
-    "dispatch_modes() or is_tracing() or fx._is_fx_tracing_flag"
-    " or profiler._is_profiler_enabled"
+    f"{_PROFILED} or dispatch_modes() or is_tracing() or fx._is_fx_tracing_flag"
 )
 
 
@@ -43,7 +44,7 @@ class Left(Protocol):
     left: int
 
 
-def eager_kinds(kinds: Mapping[Kind, Left], counts: dict[str, int]) -> IsEager | None:
+def eager_kinds(kinds: Mapping[Kind, Left], is_module: bool) -> IsEager | None:
     """Return what tells whether a call is of one of some kinds.
 
     It does what a search by `kind_of` does, as code that makes no objects but the sizes
@@ -52,7 +53,7 @@ def eager_kinds(kinds: Mapping[Kind, Left], counts: dict[str, int]) -> IsEager |
 
     Args:
         kinds: As `kind_of` gives them, each with what counts its calls.
-        counts: Counts of calls, and of those that ran eagerly.
+        is_module: Whether the program is a module.
 
     Returns:
         None if there are too many kinds, or none that code can tell.
@@ -60,8 +61,8 @@ def eager_kinds(kinds: Mapping[Kind, Left], counts: dict[str, int]) -> IsEager |
     if len(kinds) > _FEW:
         return None
     names, lines = Names(), ["def is_eager(args, kwargs):"]
-    names.values.update(_GLOBALS, counts=counts)
-    lines += [f"    if {_FOLLOWED}:", "        return False"]
+    names.values.update(_GLOBALS)
+    lines.append(f"    if {_FOLLOWED if is_module else _PROFILED}: return False")
     tests = [_Test(names, kind) for kind in kinds]
     for test, left in zip(tests, kinds.values(), strict=True):
         lines += test.lines(names.constant(left)) if test.is_complete else ()
@@ -130,6 +131,4 @@ class _Test:
             yield f"        {''.join(f'a{n}, ' for n in range(self._count))}= args"
         yield f"        if {' and '.join(self._conditions) or 'True'}:"
         yield f"            {left}.left -= 1"
-        yield '            counts["calls"] += 1'
-        yield '            counts["eager"] += 1'
         yield "            return True"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
+from torch import nn
 from torch._C import (
     _is_tracing,
     _len_torch_dispatch_stack,
@@ -133,10 +134,7 @@ class Engine:
             if lost is not None and lost.left > 0:
                 if not lost.is_known:
                     self._know_lost()
-                lost.left -= 1
-                counts = self._counts
-                counts["calls"] += 1
-                counts["eager"] += 1
+                lost.left -= 1  # `_count_eager` counts it
                 return self.target(*args, **kwargs)
             return self._call_timed(args, kwargs, kind)
         failures = []
@@ -163,7 +161,14 @@ class Engine:
         lost = dict(self._profit.lost)
         for one in lost.values():
             one.is_known = True
-        self.is_eager = eager_kinds(lost, self._counts)
+        self.is_eager = eager_kinds(lost, isinstance(self.target, nn.Module))
+
+    def _count_eager(self) -> None:
+        """Count the calls that have run eagerly for good, which count themselves."""
+        count = self._profit.take_eager()
+        with self._log.lock:
+            self._counts["calls"] += count
+            self._counts["eager"] += count
 
     def _call_timed(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], kind: Kind
@@ -254,6 +259,7 @@ class Engine:
         how many graphs are being compiled behind the calls.
         """
         records = self.records
+        self._count_eager()
         return {
             **self._log.counts,
             "records": len(records),
@@ -372,6 +378,7 @@ class Engine:
             return program.run()
         signature = signature_of(program.arguments.args, program.arguments.kwargs)
         if failures:
+            self._count_eager()
             self._log.missed(cache, signature, failures, program.begins)
         if self._segments.worthless or cache.has_given_up(signature):
             return program.run()

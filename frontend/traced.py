@@ -128,7 +128,8 @@ class Traced:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Answer from a record whose guards hold; otherwise run, observed."""
-        is_eager = self._magweld_engine.is_eager
+        engine = self._magweld_engine
+        is_eager = engine.is_eager
         # In this order: see `watched`.
         if (
             is_eager is not None
@@ -136,12 +137,12 @@ class Traced:
             and not is_dynamo_compiling()
             and is_eager(args, kwargs)
         ):
-            return self._magweld_target(*args, **kwargs)
+            return engine.target(*args, **kwargs)
         if watched():
-            return self._magweld_engine.call_watched(self, args, kwargs)
+            return engine.call_watched(self, args, kwargs)
         if profiler._is_profiler_enabled:
-            return self._magweld_engine.call_profiled(args, kwargs)
-        return self._magweld_engine.call(args, kwargs)
+            return engine.call_profiled(args, kwargs)
+        return engine.call(args, kwargs)
 
     def _magweld_run(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program, unobserved."""

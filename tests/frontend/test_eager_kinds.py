@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from magweld.frontend import trace
 from magweld.frontend.eager_kinds import eager_kinds
-from magweld.frontend.profitability import Profitability, kind_of
+from magweld.frontend.profitability import Profitability, _Lost, _Times, kind_of
 
 
 class Meta(type):
@@ -59,27 +59,22 @@ CALLS: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
-def counts_of_calls() -> dict[str, int]:
-    return {"calls": 0, "eager": 0}
-
-
 def test_code_tells_kinds_apart_as_keys_do() -> None:
     for (args, kwargs), (other, named) in itertools.product(CALLS, repeat=2):
-        kind, left, counts = kind_of(args, kwargs), Left(), counts_of_calls()
-        is_eager = eager_kinds({kind: left}, counts)
+        kind, left = kind_of(args, kwargs), Left()
+        is_eager = eager_kinds({kind: left}, is_module=False)
         if is_eager is None:
             assert any(isinstance(value, (nn.Parameter, Odd)) for value in args)
             continue
         same = kind == kind_of(other, named)
         assert is_eager(other, named) == same, (args, kwargs, other, named)
         assert left.left == 2 - same
-        assert counts == {"calls": same, "eager": same}
 
 
 def test_calls_of_a_kind_come_to_an_end() -> None:
-    lefts, counts = [Left(), Left(1)], counts_of_calls()
+    lefts = [Left(), Left(1)]
     kinds = dict(zip((kind_of((X,), {}), kind_of((X, 1), {})), lefts, strict=True))
-    is_eager = eager_kinds(kinds, counts)
+    is_eager = eager_kinds(kinds, is_module=True)
     assert is_eager is not None
     found = [is_eager((X,), {}) for _ in range(4)]
     assert found == [True, True, False, False]
@@ -87,27 +82,24 @@ def test_calls_of_a_kind_come_to_an_end() -> None:
     assert not is_eager((X, 1), {})
     lefts[0].left = 1
     assert is_eager((X,), {})
-    assert counts == {"calls": 4, "eager": 4}
 
 
 def test_many_kinds_are_told_apart_by_keys() -> None:
     kinds = {kind_of((X, number), {}): Left() for number in range(5)}
-    assert eager_kinds(kinds, counts_of_calls()) is None
-    assert eager_kinds({}, counts_of_calls()) is None
+    assert eager_kinds(kinds, is_module=False) is None
+    assert eager_kinds({}, is_module=False) is None
 
 
-@dataclass
-class _Lost(Left):
-    """What profitability has of a kind that runs eagerly."""
-
-    is_known: bool = False
+def lost(left: int) -> _Lost:
+    """Return what is known of a kind so many calls of which run eagerly."""
+    return _Lost(_Times(), left, left, left)
 
 
 def kept(program: Callable[..., Any], *kinds: Any, **options: Any) -> Any:
     """Trace a program, a million calls of whose kinds run eagerly."""
     fast = trace(program, backend="eager", **options)
     profit = Profitability(compares=False)
-    profit.lost.update({kind: _Lost(1_000_000) for kind in kinds})  # type: ignore[misc]
+    profit.lost.update({kind: lost(1_000_000) for kind in kinds})
     profit.is_open = True
     fast._magweld_engine._profit = profit
     return fast
@@ -141,8 +133,7 @@ def test_another_kind_is_known_from_its_second_call_on() -> None:
     fast, log = kept(program, KIND), []
     fast(X, log)
     first = fast._magweld_engine.is_eager
-    lost = fast._magweld_engine._profit.lost
-    lost[kind_of((y, []), {})] = _Lost(10)
+    fast._magweld_engine._profit.lost[kind_of((y, []), {})] = lost(10)
     fast(y, log)
     second = fast._magweld_engine.is_eager
     assert second is not first
@@ -205,6 +196,25 @@ def test_checked_calls_are_checked_first() -> None:
     for _ in range(6):
         fast(X, [])
     assert fast._magweld_engine.is_eager is None
+
+
+def test_calls_are_counted_once_whatever_becomes_of_their_kind() -> None:
+    fast, log = kept(program, KIND), []
+    profit = fast._magweld_engine._profit
+    one = profit.lost[KIND]
+    for number in range(1, 4):
+        fast(X, log)
+        assert fast.stats()["eager"] == number
+    one.left = 1
+    one.counted = 1
+    fast(X, log)
+    one.renew(one.times)
+    assert one.left == one.pause
+    assert fast.stats()["eager"] == 4
+    fast(X, log)
+    stats = fast.stats()
+    assert stats["calls"] == stats["eager"] == 5
+    assert profit.take_eager() == 0
 
 
 def test_exceptions_of_such_calls_are_those_of_the_program() -> None:
