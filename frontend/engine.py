@@ -30,13 +30,13 @@ from magweld.frontend.catalogue import (
     Break,
     StopRecordingError,
 )
-from magweld.frontend.eager_kinds import IsEager, eager_kinds
+from magweld.frontend.eager_kinds import IsEager, Kind, eager_kinds
 from magweld.frontend.explain import Recompile, explain
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.lifting.ahead import KnownSizes, SizesAhead
 from magweld.frontend.monitor.events import event_source
 from magweld.frontend.operators.recorder import OperatorRecorder
-from magweld.frontend.profitability import EAGER, HIT, Kind, Profitability, kind_of
+from magweld.frontend.profitability import EAGER, HIT, Profitability, kind_of
 from magweld.frontend.records.backends import Backend
 from magweld.frontend.records.cache import RecordCache, Signature, signature_of
 from magweld.frontend.records.making import RecordMaker

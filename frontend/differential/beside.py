@@ -49,10 +49,11 @@ def _runs_program(frame: FrameType) -> bool:
         return False
     if frame.f_code.co_filename == _THREADING:
         return True  # what it is to run is about to begin, or is native code
-    while frame is not None:
-        if not _is_of_library(frame.f_code.co_filename):
+    outer: FrameType | None = frame
+    while outer is not None:
+        if not _is_of_library(outer.f_code.co_filename):
             return True
-        frame = frame.f_back
+        outer = outer.f_back
     return False
 
 
