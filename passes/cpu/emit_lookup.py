@@ -27,7 +27,7 @@ _PICK = "llvm.x86.avx512.permvar.sf.512"
 
 def emit_erf(x: ir.Value) -> ir.Value:
     """Error function, as the product of |x| and a quotient, with the sign of x."""
-    return _by_registers(x, _erf)
+    return by_registers(x, _erf)
 
 
 def _erf(x: ir.Value) -> ir.Value:
@@ -58,18 +58,26 @@ def _polynomial(
     return total
 
 
-def _by_registers(x: ir.Value, emit: Callable[[ir.Value], ir.Value]) -> ir.Value:
-    """Emit a function of sixteen lanes for any power of two of them."""
+def by_registers(
+    x: ir.Value, emit: Callable[[ir.Value], ir.Value], fewest: int = LANES
+) -> ir.Value:
+    """Emit a function of up to sixteen lanes for any power of two of them.
+
+    Args:
+        x: The argument.
+        emit: Makes the function.
+        fewest: How many lanes that needs.
+    """
     lanes = lanes_of(x)
-    if lanes == LANES:
+    if fewest <= lanes <= LANES:
         return emit(x)
     if lanes == 1:
-        return lane(emit(broadcast(x, LANES)), 0)
-    if lanes < LANES:
-        wide = shuffle(x, x, [k % lanes for k in range(LANES)])
+        return lane(emit(broadcast(x, fewest)), 0)
+    if lanes < fewest:
+        wide = shuffle(x, x, [k % lanes for k in range(fewest)])
         result = emit(wide)
         return shuffle(result, result, range(lanes))
     half = lanes // 2
     low, high = (shuffle(x, x, range(k, k + half)) for k in (0, half))
-    first, second = (_by_registers(part, emit) for part in (low, high))
+    first, second = (by_registers(part, emit, fewest) for part in (low, high))
     return shuffle(first, second, range(lanes))

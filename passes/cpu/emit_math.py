@@ -135,11 +135,16 @@ class Lanes:
 
     def reduce_exp(self, x: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Return n and p with e^x = 2^n * (1 + p)."""
+        _, number, p = self.parts_of_exp(x)
+        return number, p
+
+    def parts_of_exp(self, x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """Return n as a float, as an integer, and p with e^x = 2^n * (1 + p)."""
         count, number = self.nearest(x, LOG2_E)
         r = self.fma(count, self.real(-polynomials.LN2_HIGH), x)
         r = self.fma(count, self.real(-polynomials.LN2_LOW), r)
         tail = self.polynomial(r, polynomials.exp_tail())
-        return number, self.fma(self.mul(r, r), tail, r)
+        return count, number, self.fma(self.mul(r, r), tail, r)
 
 
 def emit_exp(x: ir.Value) -> ir.Value:

@@ -11,6 +11,7 @@ from magweld.passes.cpu.emit_double_math import DOUBLE_EXPANSIONS
 from magweld.passes.cpu.emit_lookup import emit_erf
 from magweld.passes.cpu.emit_math import EXPANSIONS
 from magweld.passes.cpu.emit_power import expand_constant_power
+from magweld.passes.cpu.emit_scaled_exp import emit_exp, emit_exp2
 from magweld.passes.cpu.emit_trigonometry import TRIGONOMETRY
 from magweld.passes.cpu.emit_vectors import element_type, lanes_of
 from magweld.passes.cpu.kernels import kernels_of
@@ -23,8 +24,12 @@ _EMITTERS: dict[str, dict[str, Emit]] = {
     "f32": EXPANSIONS | TRIGONOMETRY,
     "f64": DOUBLE_EXPANSIONS,
 }
-# CPUs that multiply pairs of bf16 have the instruction that looks numbers up.
-_LOOK_UPS: dict[str, Emit] = {"f32 math.erf": emit_erf}
+# CPUs that multiply pairs of bf16 have the instructions that these take.
+_IN_REGISTERS: dict[str, Emit] = {
+    "f32 math.erf": emit_erf,
+    "f32 math.exp": emit_exp,
+    "f32 math.exp2": emit_exp2,
+}
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,8 @@ class ExpandMath(VectorUnitPass):
     `emit_trigonometry.py` state the errors), and expm1 and log1p of f64, which would
     lose accuracy near zero (`emit_double_math.py`). The other functions stay: they
     become calls into the C library, lane by lane. CPUs with AVX512-BF16 look up the
-    coefficients of erf (`emit_lookup.py`).
+    coefficients of erf (`emit_lookup.py`), and scale exp and exp2 by one instruction
+    (`emit_scaled_exp.py`).
 
     Attributes:
         vector_bits: Width of a vector register.
@@ -70,7 +76,7 @@ def _expand(
     kind = str(element_type(x.type))
     emit = _EMITTERS.get(kind, {}).get(op.name)
     if unit.pairs:
-        emit = _LOOK_UPS.get(f"{kind} {op.name}", emit)
+        emit = _IN_REGISTERS.get(f"{kind} {op.name}", emit)
     if emit is None or others:
         return
     name = f"{op.name.removeprefix('math.')}_{lanes_of(x)}x{kind}"

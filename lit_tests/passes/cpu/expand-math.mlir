@@ -68,3 +68,23 @@ func.func @error_functions(%x: vector<8xf32>, %y: f32, %z: vector<32xf32>, %d: f
   %3 = math.erf %d : f64
   return
 }
+
+// -----
+
+// Powers of two are multiplied by in one instruction where the CPU has it: no integer is
+// made of exponents.
+
+// LOOK-LABEL: func.func @exponentials(
+// LOOK-LABEL: func.func private @exp_16xf32(
+// LOOK-COUNT-8: math.fma
+// LOOK:         llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"(
+// LOOK-NOT:     arith.shli
+// LOOK:         return %{{.+}} : vector<16xf32>
+// LOOK-LABEL: func.func private @exp2_4xf32(
+// LOOK:         llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.128"(
+// LOOK:         return %{{.+}} : vector<4xf32>
+func.func @exponentials(%x: vector<16xf32>, %y: vector<4xf32>) attributes {tile_graph.kernel} {
+  %0 = math.exp %x : vector<16xf32>
+  %1 = math.exp2 %y : vector<4xf32>
+  return
+}
