@@ -25,6 +25,7 @@ from magweld.dialects.tile_graph.kernels import (
     KERNEL,
     LASTING,
     MATRIX_LOADS,
+    NONTEMPORAL_STORES,
     OPERATORS,
     PARTS,
     PLACE,
@@ -166,6 +167,13 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         ("linalg.copy", "linalg.generic"),
         ir.UnitAttr,
         "threads go on before the bytes are there, and wait for them later",
+    ),
+    DiscardableAttr(
+        NONTEMPORAL_STORES,
+        ("linalg.generic",),
+        ir.ArrayAttr,
+        "numbers of its outputs that are stored past the caches, where these are "
+        "vectors of whole lines",
     ),
     DiscardableAttr(
         SUBGROUP_REDUCTION,

@@ -14,6 +14,8 @@ KERNEL = "tile_graph.kernel"
 # The memory level that holds the tiles of a kernel; the place of an allocation in it.
 LEVEL = "tile_graph.level"
 PLACE = "tile_graph.place"
+# Which results of a kernel are stored past the caches.
+NONTEMPORAL = "tile_graph.nontemporal"
 # How many loops over tiles a kernel has, where its tiles have several shapes.
 PARTS = "tile_graph.parts"
 # The tiles of a kernel along an extent that a call tells: `extent`, the number that
@@ -46,6 +48,9 @@ MATRIX_LOADS = "tile_graph.matrix_loads"
 SUBGROUP_REDUCTION = "tile_graph.subgroup_reduction"
 # On a copy of a kernel: threads go on before its bytes are there.
 ASYNC_COPY = "tile_graph.async_copy"
+# On an operation of a kernel: numbers of its outputs that are stored past the caches,
+# where these are vectors of whole lines.
+NONTEMPORAL_STORES = "tile_graph.nontemporal_stores"
 # On a call: names of the operators that it computes.
 OPERATORS = "tile_graph.operators"
 
@@ -56,6 +61,7 @@ REPORTS: dict[str, tuple[type, str]] = {
     "footprint": (ir.IntegerAttr, "bytes that its tiles take at a time"),
     "level": (ir.StringAttr, "memory level of its tiles"),
     "moved_after": (ir.DictAttr, "bytes to and from each level down to that"),
+    "nontemporal": (ir.ArrayAttr, "numbers of results that are stored past caches"),
     "predicted_seconds": (ir.FloatAttr, "predicted time"),
     "recompute": (ir.FloatAttr, "arithmetic over that without fusion"),
     "reduction_step": (ir.IntegerAttr, "elements of a reduction that are held"),

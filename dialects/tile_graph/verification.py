@@ -170,6 +170,22 @@ def stage_violations(op: ir.OpView, level: Level) -> Iterator[str]:
         )
 
 
+def nontemporal_violations(op: ir.OpView, level: Level) -> Iterator[str]:
+    """Yield a text unless no result, or some, go past the caches that hold tiles."""
+    attributes = op.operation.attributes
+    if "nontemporal" not in attributes:
+        return
+    if level.kind is not LevelKind.CACHE:
+        yield (
+            f"expected no attribute 'nontemporal' for tiles in '{level.name}', which "
+            "is no cache"
+        )
+    numbers = [number.value for number in attributes["nontemporal"]]
+    known = range(len(op.operation.results))
+    if not numbers or numbers != sorted({*numbers}.intersection(known)):
+        yield f"expected numbers of results in 'nontemporal', in order, got {numbers}"
+
+
 def table_violations(
     op: ir.OpView, name: str, keys: Collection[str], kind: type[Any]
 ) -> Iterator[str]:

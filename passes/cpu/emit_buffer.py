@@ -16,6 +16,7 @@ from magweld.passes.cpu.emit_vectors import (
     shuffle,
 )
 from magweld.passes.cpu.loop_nest import Access, LoopNest
+from magweld.passes.tiling.first_cache import LINE_BYTES
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,15 @@ class FlatBuffer:
         start: Index of the view's first element behind the allocation's start.
         strides: Elements that each loop of the nest moves.
         origin: Index of the element at iteration zero.
+        nontemporal: Whether vectors are stored past the caches: each begins a line, or
+            has a part of one that is a multiple of its size.
     """
 
     view: ir.Value
     start: ir.Value
     strides: tuple[int, ...]
     origin: Index
+    nontemporal: bool = False
 
     @property
     def element(self) -> ir.Type:
@@ -90,6 +94,16 @@ class FlatBuffer:
         return arith.TruncIOp(kind, loaded).result
 
     def _store_contiguous(self, value: ir.Value, index: Index) -> None:
+        if self.nontemporal:
+            size = lanes_of(value) * int(self.element.width) // 8
+            vector.StoreOp(
+                value,
+                self.view,
+                [index.emit()],
+                nontemporal=True,
+                alignment=min(size, LINE_BYTES),
+            )
+            return
         if self.element != _boolean():
             vector.StoreOp(value, self.view, [index.emit()])
             return

@@ -8,7 +8,8 @@ from functools import partial
 from math import prod
 from typing import ClassVar
 
-from magweld.bindings import ir
+from magweld.bindings import ir, scf
+from magweld.dialects.tile_graph import NONTEMPORAL_STORES
 from magweld.passes.cpu.buffer_roots import root_of, users_of_buffer
 from magweld.passes.cpu.emit_body import Combiner, emit_body, emit_widened
 from magweld.passes.cpu.emit_buffer import (
@@ -21,6 +22,11 @@ from magweld.passes.cpu.emit_buffer import (
 from magweld.passes.cpu.emit_finish import Finish
 from magweld.passes.cpu.emit_index import Index
 from magweld.passes.cpu.emit_nest import NestEmitter, emit_copy, emit_paired_copy
+from magweld.passes.cpu.emit_nontemporal import (
+    emit_fence,
+    emit_is_aligned,
+    past_caches,
+)
 from magweld.passes.cpu.emit_pairs import (
     as_pairs,
     emit_pair_products,
@@ -52,6 +58,10 @@ class Vectorize(VectorUnitPass):
     as vectors. What `fuse-epilogues` joined is one nest. Operations without
     `magweld.registers` are left alone.
 
+    What `tile_graph.nontemporal_stores` marks is there twice: once for results that
+    begin with a line, whose vectors are stored past the caches, with a fence at the end
+    of the kernel, and once for others.
+
     Attributes:
         vector_bits: Width of a vector register, for the copies of packed operands.
         vector_registers: Number of vector registers.
@@ -63,12 +73,14 @@ class Vectorize(VectorUnitPass):
     def run(self, module: ir.Operation) -> None:
         """Rewrite the operations of all kernels of the module."""
         for function in kernels_of(module):
-            for sweep in list(sweeps_of(function)):
-                if ATTRIBUTE in sweep.root.attributes:
-                    _vectorize(sweep, self.unit)
+            sweeps = [s for s in sweeps_of(function) if ATTRIBUTE in s.root.attributes]
+            past = [_vectorize(sweep, self.unit) for sweep in sweeps]
+            if any(past):
+                emit_fence(function)
 
 
-def _vectorize(sweep: Sweep, unit: VectorUnit) -> None:
+def _vectorize(sweep: Sweep, unit: VectorUnit) -> bool:
+    """Rewrite a sweep; return whether it stores past the caches."""
     op = sweep.root
     tile = RegisterTile.from_attribute(op.attributes[ATTRIBUTE])
     nest = sweep.nest().collapse(tile.dims)
@@ -87,10 +99,30 @@ def _vectorize(sweep: Sweep, unit: VectorUnit) -> None:
             work = replace(work, body=emit_pair_products)
         elif (number := _rows_of_halves(nest, tile, operands)) != NONE:
             operands[number] = _emit_widened_copy(operands[number], nest, number, unit)
-        NestEmitter(nest, tile, operands, work, unit).emit()
+        past = None
+        if NONTEMPORAL_STORES in op.attributes and work.finish is None:
+            which = {number.value for number in op.attributes[NONTEMPORAL_STORES]}
+            past = past_caches(nest, tile, operands, which)
+        if past is None:
+            NestEmitter(nest, tile, operands, work, unit).emit()
+        else:
+            _emit_past_caches(past, NestEmitter(nest, tile, operands, work, unit))
     for member in sweep.operations:
         member.erase()
     _drop_unused(operands[-1])
+    return past is not None
+
+
+def _emit_past_caches(past: list[Operand], nest: NestEmitter) -> None:
+    """Emit a nest that stores past the caches where its outputs begin with lines."""
+    choice = scf.IfOp(emit_is_aligned(past), has_else=True)
+    for block, operands in (
+        (choice.then_block, past),
+        (choice.else_block, nest.operands),
+    ):
+        with ir.InsertionPoint(block):
+            NestEmitter(nest.nest, nest.tile, operands, nest.work, nest.unit).emit()
+            scf.YieldOp([])
 
 
 def _rows_of_halves(

@@ -96,9 +96,14 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "select-copy-stages",
         "magweld.passes.tile.select_copy_stages:SelectCopyStages",
     ),
+    (
+        "select-nontemporal-stores",
+        "magweld.passes.tile.select_nontemporal_stores:SelectNontemporalStores",
+    ),
     ("select-tiles", "magweld.passes.tile.select_tiles:SelectTiles"),
     ("shift-slices", "magweld.passes.tile.shift_slices:ShiftSlices"),
     ("simplify-generic", "magweld.passes.graph.simplify_generic:SimplifyGeneric"),
+    ("stage-results", "magweld.passes.cpu.stage_results:StageResults"),
     (
         "strip-argument-sizes",
         "magweld.passes.cpu.strip_argument_sizes:StripArgumentSizes",
@@ -136,7 +141,6 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "multiply-window-points",
         "magweld.passes.gpu.multiply_window_points:MultiplyWindowPoints",
     ),
-    ("pad-products", "magweld.passes.gpu.pad_products:PadProducts"),
     (
         "keep-tiles-in-registers",
         "magweld.passes.gpu.keep_tiles_in_registers:KeepTilesInRegisters",

@@ -19,6 +19,7 @@ from magweld.passes.cpu.mark_readonly import MarkReadonly
 from magweld.passes.cpu.outline_tile_range import OutlineTileRange
 from magweld.passes.cpu.place_allocations import PlaceAllocations
 from magweld.passes.cpu.register_tile import VectorUnit
+from magweld.passes.cpu.stage_results import StageResults
 from magweld.passes.cpu.strip_argument_sizes import StripArgumentSizes
 from magweld.passes.cpu.tile_for_registers import TileForRegisters
 from magweld.passes.cpu.unshare_inits import UnshareInits
@@ -63,6 +64,7 @@ def _bufferized_steps() -> tuple[Step, ...]:
         Upstream("eliminate-empty-tensors"),
         Upstream(_BUFFERIZE),
         Upstream("canonicalize,cse"),
+        StageResults(),
         OutlineTileRange(),
     )
 

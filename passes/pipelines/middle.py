@@ -58,6 +58,7 @@ from magweld.passes.tile.merger import Fusion
 from magweld.passes.tile.propagate_tiles import PropagateTiles
 from magweld.passes.tile.select_copy_stages import SelectCopyStages
 from magweld.passes.tile.select_implementation import LibraryUse, SelectImplementation
+from magweld.passes.tile.select_nontemporal_stores import SelectNontemporalStores
 from magweld.passes.tile.select_tiles import SelectTiles
 from magweld.passes.tile.shift_slices import ShiftSlices
 from magweld.passes.tile.split_reductions import SplitReductions
@@ -169,6 +170,7 @@ def graph_steps(
             *shift,
             SelectTiles(),
             PropagateTiles(),
+            SelectNontemporalStores(),
             *((SelectCopyStages(),) if target.has_async_copies else ()),
         ),
         Phase.PLANNED: (PlanExecution(),),

@@ -19,6 +19,7 @@ from magweld.dialects.tile_graph.plan import (
 from magweld.dialects.tile_graph.structure import YIELD
 from magweld.dialects.tile_graph.verification import (
     found_level,
+    nontemporal_violations,
     parent_violations,
     report,
     stage_violations,
@@ -50,6 +51,7 @@ class ForTilesOp(Operation, name="for_tiles"):
         operators: Names of the operators, in the order of the subgraph.
         footprint: Optional; bytes of the level that the places of a tile may take.
         copy_stages: Optional; how many steps of staged operands their places hold.
+        nontemporal: Optional; numbers of the results that are stored past the caches.
         runtime: Optional; the loop whose extent a call tells.
     """
 
@@ -78,6 +80,7 @@ class ForTilesOp(Operation, name="for_tiles"):
         level = device.level(name)
         yield from self._place_violations(level)
         yield from stage_violations(self, level)
+        yield from nontemporal_violations(self, level)
         for block in self._blocks():
             yield from lifetime_violations(block)
             yield from lasting_violations(block)

@@ -23,7 +23,8 @@ class StoreOp(Operation, name="store"):
 
     Its operands are the tile, the allocation that it was computed into, and the
     positions that the region depends on. A cache has the allocation as lines of the
-    result, so that nothing is copied there.
+    result, so that nothing is copied there, unless the plan stores the result past the
+    caches.
 
     Attributes:
         result: Number of the result.

@@ -17,6 +17,7 @@ from magweld.dialects.tile_graph.verification import (
     found_level,
     implementation_violations,
     integer_violations,
+    nontemporal_violations,
     parent_violations,
     region_violations,
     report,
@@ -53,6 +54,8 @@ class SubgraphOp(Operation, name="subgraph"):
         reduction_step: Optional; how much of a reduction is staged at a time.
         copy_stages: Optional; how many steps of staged operands the level holds: one
             is computed with while the others are on their way.
+        nontemporal: Optional; numbers of the results that are stored past the caches,
+            where the level of the tiles is one: such a tile is copied out of its place.
         stream_step: Optional; how much of the dimension that goes over its edges with
             `stream` is computed at a time.
         implementation: Optional; "generated" code or a "library" call.
@@ -101,6 +104,7 @@ class SubgraphOp(Operation, name="subgraph"):
             level = device.level(self.level.value)
             yield from self._footprint_violations(level)
             yield from stage_violations(self, level)
+            yield from nontemporal_violations(self, level)
             yield from self._share_violations(device.level_names())
 
     def _share_violations(self, levels: tuple[str, ...]) -> Iterator[str]:

@@ -1565,3 +1565,49 @@ func.func @f(%x: tensor<8xf32>)
   }) {subgraph_name = "s", level = "l2", copy_stages = 3} : () -> tensor<8xf32>
   return
 }
+
+// -----
+
+// subgraph: what is stored past the caches is a result, and tiles lie in one
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%x: tensor<8xf32>)
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.subgraph' op expected numbers of results in 'nontemporal', in order, got [1]}}
+  %0 = "tile_graph.subgraph"() ({
+    %q = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "exp"} : () -> tensor<8xf32>
+    gpu.yield %q : tensor<8xf32>
+  }) {subgraph_name = "s", level = "l2", nontemporal = [1]} : () -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"shared", 1, 65536, 200.0, 64, 2, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%x: tensor<8xf32>)
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.subgraph' op expected no attribute 'nontemporal' for tiles in 'shared', which is no cache}}
+  %0 = "tile_graph.subgraph"() ({
+    %q = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "exp"} : () -> tensor<8xf32>
+    gpu.yield %q : tensor<8xf32>
+  }) {subgraph_name = "s", level = "shared", nontemporal = [0]} : () -> tensor<8xf32>
+  return
+}

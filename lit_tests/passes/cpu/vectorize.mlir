@@ -509,3 +509,66 @@ func.func @window(%x: memref<4x18xf32>, %k: memref<3x3xf32>, %y: memref<2x16xf32
   }
   return
 }
+
+// Rows are whole lines: where the result begins with one, its vectors go past the caches,
+// and a fence behind all of them says when they are there.
+// CHECK-LABEL: func.func @past_caches(
+// CHECK-SAME:      %{{.+}}: memref<8x32xf32>, %[[Y:.+]]: memref<8x32xf32, strided<[64, 1]>>)
+// CHECK-DAG:     %[[C0:.+]] = arith.constant 0 : index
+// CHECK-DAG:     %[[C63:.+]] = arith.constant 63 : index
+// CHECK:         %[[ADDRESS:.+]] = memref.extract_aligned_pointer_as_index
+// CHECK:         %[[WITHIN:.+]] = arith.andi %{{.+}}, %[[C63]]
+// CHECK:         %[[LINE:.+]] = arith.cmpi eq, %[[WITHIN]], %[[C0]]
+// CHECK:         scf.if %[[LINE]] {
+// CHECK:           scf.for
+// CHECK-COUNT-2:     vector.store {{.+}}alignment = 64 : i64, nontemporal = true
+// CHECK:         } else {
+// CHECK-NOT:       nontemporal
+// CHECK-COUNT-2:     vector.store
+// CHECK:         llvm.fence seq_cst
+// CHECK-NEXT:    return
+// NARROW-LABEL: func.func @past_caches(
+// NARROW-COUNT-4:  vector.store {{.+}}alignment = 32 : i64, nontemporal = true
+func.func @past_caches(%x: memref<8x32xf32>, %y: memref<8x32xf32, strided<[64, 1]>>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel", "parallel"]} ins(%x : memref<8x32xf32>) outs(%y : memref<8x32xf32, strided<[64, 1]>>) attrs = {tile_graph.nontemporal_stores = [0]} {
+  ^bb0(%p: f32, %u: f32):
+    %0 = arith.addf %p, %p : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// Rows of a line and a half, rows that are as far apart, and what is no vector.
+// CHECK-LABEL: func.func @parts_of_lines(
+// CHECK-NOT:     nontemporal
+// CHECK-NOT:     llvm.fence
+// CHECK-LABEL: func.func @far_rows(
+// CHECK-NOT:     nontemporal
+// CHECK-LABEL: func.func @turned_result(
+// CHECK-NOT:     nontemporal = true
+func.func @parts_of_lines(%x: memref<8x24xf32>, %y: memref<8x24xf32, strided<[64, 1]>>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel", "parallel"]} ins(%x : memref<8x24xf32>) outs(%y : memref<8x24xf32, strided<[64, 1]>>) attrs = {tile_graph.nontemporal_stores = [0]} {
+  ^bb0(%p: f32, %u: f32):
+    %0 = arith.addf %p, %p : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+func.func @far_rows(%x: memref<8x32xf32>, %y: memref<8x32xf32, strided<[72, 1]>>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel", "parallel"]} ins(%x : memref<8x32xf32>) outs(%y : memref<8x32xf32, strided<[72, 1]>>) attrs = {tile_graph.nontemporal_stores = [0]} {
+  ^bb0(%p: f32, %u: f32):
+    %0 = arith.addf %p, %p : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+func.func @turned_result(%x: memref<3x32xf32>, %y: memref<32x3xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#row, #turned], iterator_types = ["parallel", "parallel"]} ins(%x : memref<3x32xf32>) outs(%y : memref<32x3xf32>) attrs = {tile_graph.nontemporal_stores = [0]} {
+  ^bb0(%p: f32, %u: f32):
+    %0 = arith.addf %p, %p : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
