@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-# Steps from which what is left of an extent has a size of tiles between, too: seven
-# rows one by one take several times as long as one tile of eight.
-_LEAST_IN_THREE = 8
+# Steps from which what is left of an extent has sizes of tiles between, too: a tile of
+# one row reads all weights of a product, as a tile of eight does.
+_LEAST_IN_FOUR = 8
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,10 @@ def runtime_steps(step: int) -> tuple[int, ...]:
     """
     if step == 1:
         return (1,)
-    if step < _LEAST_IN_THREE:
+    if step < _LEAST_IN_FOUR:
         return (step, 1)
-    return (step, 1 << (step.bit_length() - 1) // 2, 1)
+    power = step.bit_length() - 1
+    return (step, 1 << 2 * power // 3, 1 << power // 3, 1)
 
 
 def runtime_loops(extent: int, step: int) -> list[GridLoop]:

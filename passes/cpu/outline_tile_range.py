@@ -16,6 +16,12 @@ from magweld.dialects.tile_graph import (
 )
 from magweld.passes.cpu.emit_index import index_constant
 from magweld.passes.cpu.kernels import TILES, kernels_of
+from magweld.passes.cpu.runtime_ranges import (
+    Grid,
+    runtime_grid,
+    shares_of_loops,
+    small_tiles_order,
+)
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import (
     add_remark,
@@ -56,8 +62,9 @@ class OutlineTileRange(Pass):
     The loops of a kernel with `tile_graph.parts` are numbered one after another: its
     tiles have as many shapes. A kernel with `tile_graph.runtime` takes its extent as
     an argument in front of `lo`, and `magweld.tiles` counts the tiles of the number
-    that stands for the extent. Of other kernels, those without a forall, with several,
-    or with anything else to do are one tile.
+    that stands for the extent; a range has the same share of each of its loops. Of
+    other kernels, those without a forall, with several, or with anything else to do are
+    one tile.
     """
 
     name: ClassVar[str] = "outline-tile-range"
@@ -152,45 +159,13 @@ def _outline_runtime(function: func.FuncOp, runtime: RuntimeTiles) -> int:
     if len(top) != len(steps) or others:
         raise located_error(function, _why(len(top), len(steps), others))
     with ir.InsertionPoint(top[0]), function.location:
-        first = index_constant(0)
-        beside = index_constant(runtime.beside)
-    for forall, step in zip(top, steps, strict=True):
+        shares = shares_of_loops(extent, runtime, (low, high))
+    for forall, step, bounds in zip(top, steps, shares, strict=True):
         with ir.InsertionPoint(forall), forall.location:
-            grid = _runtime_grid(forall, step)
-            along = next(count for _, _, count in grid if isinstance(count, ir.Value))
-            count = arith.MulIOp(along, beside).result
-            bounds = tuple(_clamped(b, first, count) for b in (low, high))
-            first = arith.AddIOp(first, count).result
-        _replace_by_range(forall, (bounds[0], bounds[1]), grid)
+            grid = runtime_grid(forall, step)
+        order = small_tiles_order(grid) if step < runtime.step else None
+        _replace_by_range(forall, bounds, grid, order)
     return runtime.count(runtime.extent)
-
-
-def _runtime_grid(
-    forall: scf.ForallOp, step: int
-) -> list[tuple[int | ir.Value, int, int | ir.Value]]:
-    """Return lower bound, step and trip count of each dimension."""
-    lows, highs = list(forall.dynamicLowerBound), list(forall.dynamicUpperBound)
-    dynamic = ir.ShapedType.get_dynamic_size()
-    grid: list[tuple[int | ir.Value, int, int | ir.Value]] = []
-    names = ("staticLowerBound", "staticUpperBound", "staticStep")
-    bounds = [list(forall.attributes[name]) for name in names]
-    for low, high, size in zip(*bounds, strict=True):
-        start: int | ir.Value = lows.pop(0) if low == dynamic else low
-        if high != dynamic:
-            grid.append((start, size, max(0, -(-(high - low) // size))))
-            continue
-        length = highs.pop(0)
-        if isinstance(start, ir.Value):
-            length = arith.SubIOp(length, start).result
-        count = arith.DivUIOp(length, index_constant(step)).result
-        grid.append((start, size, count))
-    return grid
-
-
-def _clamped(bound: ir.Value, first: ir.Value, count: ir.Value) -> ir.Value:
-    """Return the number of a tile among those of one loop, within its range."""
-    own = arith.MaxSIOp(arith.SubIOp(bound, first).result, index_constant(0)).result
-    return arith.MinSIOp(own, count).result
 
 
 def _own_numbers(
@@ -232,12 +207,22 @@ def _why(loops: int, expected: int, others: list[str]) -> str:
 def _replace_by_range(
     forall: scf.ForallOp,
     bounds: tuple[ir.Value, ir.Value],
-    grid: Sequence[tuple[int | ir.Value, int, int | ir.Value]],
+    grid: Grid,
+    order: Sequence[int] | None = None,
 ) -> None:
+    """Replace a loop over tiles by one over their numbers.
+
+    Args:
+        forall: The loop.
+        bounds: The first number and the end.
+        grid: Lower bound, step and trip count of each dimension.
+        order: The dimensions, that of the next tile first; None for inner ones first.
+    """
+    order = range(len(grid))[::-1] if order is None else order
     with ir.InsertionPoint(forall), forall.location:
         loop = scf.ForOp(*bounds, index_constant(1))
     with ir.InsertionPoint(loop.body), forall.location:
-        indices = _tile_origin(loop.induction_variable, grid)
+        indices = _tile_origin(loop.induction_variable, grid, order)
         terminator = scf.YieldOp([])
     body = forall.regions[0].blocks[0]
     for argument, index in zip(body.arguments, indices, strict=True):
@@ -248,17 +233,20 @@ def _replace_by_range(
 
 
 def _tile_origin(
-    number: ir.Value, grid: Sequence[tuple[int | ir.Value, int, int | ir.Value]]
+    number: ir.Value,
+    grid: Grid,
+    order: Sequence[int],
 ) -> list[ir.Value]:
     """Emit the first point of a tile from its number."""
-    indices = []
+    indices: dict[int, ir.Value] = {}
     rest = number
-    for low, step, count in reversed(grid):
+    for position in order:
+        low, step, count = grid[position]
         own = arith.RemUIOp(rest, _as_value(count)).result
         rest = arith.DivUIOp(rest, _as_value(count)).result
         scaled = arith.MulIOp(own, index_constant(step)).result
-        indices.append(arith.AddIOp(scaled, _as_value(low)).result)
-    return indices[::-1]
+        indices[position] = arith.AddIOp(scaled, _as_value(low)).result
+    return [indices[position] for position in range(len(grid))]
 
 
 def _as_value(number: int | ir.Value) -> ir.Value:

@@ -56,8 +56,13 @@ def find_function(module: ir.Operation, name: str) -> func.FuncOp:
 
 def unused_name(symbols: ir.SymbolTable, prefix: str) -> str:
     """Return a name that no symbol has: the prefix and the first number left."""
+    return next(unused_names(symbols, prefix))
+
+
+def unused_names(symbols: ir.SymbolTable, prefix: str) -> Iterator[str]:
+    """Yield names that no symbol has when they are asked for, each once."""
     names = (f"{prefix}_{number}" for number in itertools.count())
-    return next(name for name in names if name not in symbols)
+    return (name for name in names if name not in symbols)
 
 
 def node_of(location: ir.Location) -> str:

@@ -37,7 +37,7 @@ from magweld.passes.ir.utils import (
     callee_of,
     functions_of,
     located_error,
-    unused_name,
+    unused_names,
 )
 from magweld.passes.plan.plan_execution import is_empty, is_planned
 from magweld.passes.plan.tiled_body import build_tiled_body
@@ -71,6 +71,10 @@ class LowerSubgraphs(Pass):
                 _Lowering(callees, function).run()
 
 
+# How names of functions begin that subgraphs become.
+_KINDS = ("kernel", "library")
+
+
 class _Callees:
     """The functions made for subgraphs, in the module that they stand in.
 
@@ -81,6 +85,7 @@ class _Callees:
 
     def __init__(self, module: Any) -> None:
         self._symbols = ir.SymbolTable(module)
+        self._names = {kind: unused_names(self._symbols, kind) for kind in _KINDS}
         self._block = module.regions[0].blocks[0]
         self._kernels: dict[str, Any] = {}
         self.of_plans: dict[tuple[Structure, tuple[int, ...]], Any] = {}
@@ -118,7 +123,7 @@ class _Callees:
         return self._kernels[text]
 
     def _rename(self, function: Any, kind: str) -> None:
-        name = unused_name(self._symbols, kind)
+        name = next(self._names[kind])
         function.attributes["sym_name"] = ir.StringAttr.get(name)
         self._symbols.insert(function)
 

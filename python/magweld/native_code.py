@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from magweld import env
+from magweld.codegen.attention_code import ATTENTION_CODE
 from magweld.codegen.recurrent_code import RECURRENT_CODE
 from magweld.codegen.shared_code import SharedCode
 from magweld.codegen.window_code import WINDOW_CODE
@@ -17,7 +18,7 @@ from magweld.runtime.cache import FileCache, Format
 from magweld.runtime.container import ContainerError, seal, unseal
 from magweld.runtime.fingerprint import compiler_identity, program_key
 
-_KNOWN: Final = {one.name: one for one in (RECURRENT_CODE, WINDOW_CODE)}
+_KNOWN: Final = {one.name: one for one in (ATTENTION_CODE, RECURRENT_CODE, WINDOW_CODE)}
 _TASK: Final = "magweld.native_code:emit"
 _VERSION: Final = 1
 _MAX_BYTES: Final = 16 << 20

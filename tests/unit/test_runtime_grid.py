@@ -14,7 +14,7 @@ def test_steps_divide_each_other_down_to_one(step: int) -> None:
     steps = runtime_steps(step)
     assert steps[0] == step
     assert steps[-1] == 1
-    assert len(steps) <= 3
+    assert len(steps) <= 4
     assert all(a % b == 0 and a > b for a, b in itertools.pairwise(steps))
 
 
@@ -34,5 +34,6 @@ def test_loops_cover_each_row_once(step: int, extent: int) -> None:
 
 def test_tiles_are_counted() -> None:
     tiles = RuntimeTiles(extent=37, step=8, beside=2)
-    assert tiles.count(37) == 2 * (4 + 2 + 1)
+    assert tiles.count(37) == 2 * (4 + 1 + 1)
+    assert tiles.count(39) == 2 * (4 + 1 + 1 + 1)
     assert tiles.count(0) == 0

@@ -1,7 +1,7 @@
 // RUN: magweld-opt --plan-execution --lower-subgraphs --split-input-file --verify-diagnostics %s | filecheck %s
 
 // A number of rows that a call tells: 37 stands for it in the host function, kernels
-// have it as a dynamic extent. Rows go in tiles of eight, two and one.
+// have it as a dynamic extent. Rows go in tiles of eight, four, two and one.
 //
 // CHECK-LABEL: func.func @rows(
 // CHECK-SAME:    %[[X:.*]]: tensor<37x64xf32>
@@ -12,15 +12,16 @@
 // CHECK:         tensor.cast %[[R]] : tensor<?x64xf32> to tensor<37x64xf32>
 //
 // CHECK:       func.func private @kernel_0(%[[A:.*]]: tensor<?x64xf32>, %[[D:.*]]: tensor<?x64xf32>)
-// CHECK-SAME:    tile_graph.parts = 3
+// CHECK-SAME:    tile_graph.parts = 4
 // CHECK-SAME:    tile_graph.runtime = {beside = 2 : i64, extent = 37 : i64, step = 8 : i64}
 // CHECK:         %[[N:.*]] = tensor.dim %[[D]], %{{.*}} : tensor<?x64xf32>
 // CHECK:         %[[EIGHTS:.*]] = affine.apply #[[$EIGHT:.*]](%[[N]])
 // CHECK:         scf.forall {{.*}} = (0, 0) to (%[[EIGHTS]], 64) step (8, 32)
 // CHECK:           tensor.extract_slice %[[A]][{{.*}}] [8, 32] [1, 1] : tensor<?x64xf32>
 // CHECK:         %[[REST:.*]] = affine.apply #[[$EIGHT]](%[[N]])
-// CHECK:         %[[TWOS:.*]] = affine.apply #{{.*}}(%[[N]])
-// CHECK:         scf.forall {{.*}} = (%[[REST]], 0) to (%[[TWOS]], 64) step (2, 32)
+// CHECK:         %[[FOURS:.*]] = affine.apply #{{.*}}(%[[N]])
+// CHECK:         scf.forall {{.*}} = (%[[REST]], 0) to (%[[FOURS]], 64) step (4, 32)
+// CHECK:         scf.forall {{.*}} step (2, 32)
 // CHECK:         scf.forall {{.*}} to (%[[N]], 64) step (1, 32)
 #device = #tile_graph.device<"toy", [
   #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,

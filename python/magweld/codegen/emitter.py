@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -99,6 +99,20 @@ class Emitter:
             kind = ir.FunctionType(self.vector, [self.vector] * 3)
             function = ir.Function(module, kind, name)
         return self.builder.call(function, [one, other, term])
+
+    def across(self, value: Any, combine: Callable[[Any, Any], Any]) -> Any:
+        """Return a vector of which each lane has what all lanes of another one give.
+
+        Args:
+            value: The other one.
+            combine: Returns what two vectors give lane by lane.
+        """
+        distance = self.lanes // 2
+        while distance:
+            lanes = [lane ^ distance for lane in range(self.lanes)]
+            value = combine(value, self.shuffle(value, value, lanes))
+            distance //= 2
+        return value
 
     def variable(self, value: Any) -> Any:
         """Return the address of a variable with a first value."""

@@ -13,6 +13,7 @@ import torch
 from torch import fx
 
 from magweld.artifact import StandIns
+from magweld.codegen.attention_code import ATTENTION_CODE
 from magweld.codegen.recurrent_code import RECURRENT_CODE
 from magweld.codegen.shared_code import SharedCode
 from magweld.codegen.window_code import WINDOW_CODE
@@ -29,6 +30,11 @@ from magweld.importer.recurrent_layers import (
     is_native_layer,
     layer_arguments,
     run_layer,
+)
+from magweld.importer.sized_attention import (
+    attention_arguments,
+    is_native_attention,
+    run_attention,
 )
 from magweld.importer.strides import Strided, viewed
 from magweld.importer.window_convolutions import WindowConvolution
@@ -93,6 +99,8 @@ class ExternalCode:
             found.append(WINDOW_CODE)
         if any(one.target in RECURRENT_LAYERS and is_native_layer(one) for one in run):
             found.append(RECURRENT_CODE)
+        if any(map(is_native_attention, run)):
+            found.append(ATTENTION_CODE)
         return found
 
     def _views(self, sizes: Sequence[int]) -> dict[fx.Node, Strided]:
@@ -210,6 +218,9 @@ class _Making:
         if node.target in RECURRENT_LAYERS and is_native_layer(node):
             given = tuple(map(self._any_leaf, layer_arguments(node)))
             return self._body.call_function(run_layer, given)
+        if is_native_attention(node):
+            given = tuple(map(self._any_leaf, attention_arguments(node)))
+            return self._body.call_function(run_attention, given)
         args, kwargs = fx.node.map_aggregate((node.args, node.kwargs), self._leaf)
         target = absorbed_operator(node)
         if is_image_convolution(node):
