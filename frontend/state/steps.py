@@ -96,9 +96,20 @@ class Make:
     parts: tuple[Source, ...] = ()
     packed: bool = False
 
+    @functools.cached_property
+    def _outputs(self) -> tuple[int, ...] | None:
+        """Which tensors of the graph the parts are, None unless all are such."""
+        found = [part.index for part in self.parts if isinstance(part, Output)]
+        return tuple(found) if len(found) == len(self.parts) else None
+
     def run(self, env: Environment) -> None:
         """Make the object."""
-        parts = [part.build(env) for part in self.parts]
+        if self._outputs is None:
+            parts = [part.build(env) for part in self.parts]
+        else:
+            # A program of many small operators most often returns all in a list.
+            outputs = env.outputs
+            parts = [outputs[index] for index in self._outputs]
         env.made[self.index] = (
             self.function(parts) if self.packed else self.function(*parts)
         )

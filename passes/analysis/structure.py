@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from magweld.bindings import ir
 from magweld.dialects.tile_graph import OPERATORS
 from magweld.passes.analysis.operator_model import is_rematerialised
 from magweld.passes.ir.cloning import nested_operations
@@ -75,21 +76,22 @@ def _copy_attributes(source: Any, target: Any) -> None:
             other.attributes[name] = one.attributes[name]
 
 
-def _outer_uses(op: Any) -> Iterator[Any]:
+def _outer_uses(op: Any) -> list[Any]:
+    """Return the values from outside that an operation and its regions read."""
     inside: set[Any] = set()
+    found: list[Any] = []
 
-    def visit(outer: Any) -> Iterator[Any]:
-        for value in outer.operands:
-            if value not in inside:
-                yield value
-        for region in outer.regions:
+    # A walk gives operations without views of their classes, which take longer.
+    def visit(nested: ir.Operation) -> ir.WalkResult:
+        found.extend(value for value in nested.operands if value not in inside)
+        inside.update(nested.results)
+        for region in nested.regions:
             for block in region.blocks:
                 inside.update(block.arguments)
-                for nested in block.operations:
-                    yield from visit(nested.operation)
-                    inside.update(nested.operation.results)
+        return ir.WalkResult.ADVANCE
 
-    return visit(op.operation)
+    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def _text(op: Any) -> str:

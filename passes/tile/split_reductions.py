@@ -69,7 +69,8 @@ class SplitReductions(FunctionPass):
     element is made in parts too. Parts are equal, their number depends on extents and
     the device only, and they are merged in their order. Left alone: reductions with
     two results or of narrow floats, products for a library, operands that another
-    product makes, and those that others read in the same fast level.
+    product makes, those that others read in the same fast level, and all where units
+    have no memory of their own.
 
     Options:
         device: "cpu" for this machine, "a100", "my.toml#mine", ...: docs/devices.md.
@@ -135,7 +136,8 @@ class _Judge:
     def choice(self, reduction: Reduction) -> tuple[int, int] | None:
         """Return the loop to split and into how many parts; None for not at all."""
         chain = chain_of(reduction)
-        if not self._may_be_split(chain):
+        # Where units have no memory of their own nothing is done in tiles.
+        if not tile_levels(self._device) or not self._may_be_split(chain):
             return None
         text = _text(chain)
         if text not in self._known:

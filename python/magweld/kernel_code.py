@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -70,10 +71,14 @@ class PlannedLaunches:
 
 @dataclass(frozen=True)
 class KernelCode:
-    """Object code, and the most bytes that a kernel of it allocates."""
+    """Object code, and the most bytes that a launch of it allocates."""
 
     objects: tuple[bytes, ...] = ()
     scratch: int = 0
+
+
+# For each thread that may run a launch at one time, the bytes that it allocates.
+_Scratch = dict[str, list[int]]
 
 
 def launches_of(hosts: Mapping[str, HostFunction]) -> PlannedLaunches:
@@ -134,23 +139,27 @@ def compile_launches(
     Raises:
         MagweldError: They cannot be compiled.
     """
-    parts = _split(module, launches.kernels, most)
+    parts, units = _split(module, launches.kernels, most), device("cpu").units
     if len(parts) < 2:
-        return _compile_here(module, launches, level)
+        objects, scratch = _compile_here(module, launches, level)
+        return KernelCode(objects, most_scratch(scratch, launches.joint, units))
     text = module.operation.get_asm(enable_debug_info=False)
 
     def compile_part(names: set[str]) -> bytes:
         wanted = tuple(one for one in launches.kernels if one.kernel in names)
         joint = launches.joint if names is parts[0] else ()
         own = PlannedLaunches(wanted, joint)
-        code = _compile_here(ir.Module.parse(text), own, level)
-        return encode_parts([str(code.scratch).encode(), *code.objects])
+        objects, scratch = _compile_here(ir.Module.parse(text), own, level)
+        return encode_parts([json.dumps(scratch).encode(), *objects])
 
     made = run_forked([partial(compile_part, names) for names in parts])
     answers = [decode_parts(answer) for answer in made]
+    found: _Scratch = {}
+    for told, *_ in answers:
+        found.update(json.loads(told))
     return KernelCode(
         objects=tuple(code for _, *objects in answers for code in objects),
-        scratch=max(int(size) for size, *_ in answers),
+        scratch=most_scratch(found, launches.joint, units),
     )
 
 
@@ -203,10 +212,16 @@ def dump_options(part: str) -> RunOptions:
     return RunOptions(dump_directory=dump, reproducer_directory=folder)
 
 
-def _compile_here(module: Any, launches: PlannedLaunches, level: str) -> KernelCode:
-    """Compile the kernels of a module to one object; the module is changed."""
+def _compile_here(
+    module: Any, launches: PlannedLaunches, level: str
+) -> tuple[tuple[bytes, ...], _Scratch]:
+    """Compile the kernels of a module to one object; the module is changed.
+
+    Returns:
+        The object, if there is any, and what the launches allocate.
+    """
     if not launches.kernels:
-        return KernelCode()
+        return (), {}
     _keep(module, {launch.kernel for launch in launches.kernels})
     target = HostTarget.of(level)
     signatures = lower_kernels(module, target, dump_options("cpu"))
@@ -223,9 +238,8 @@ def _compile_here(module: Any, launches: PlannedLaunches, level: str) -> KernelC
         )
         for one in launches.kernels
     ]
-    scratch = max(map(_scratch_bytes, made))
-    code = compile_kernels(module, made, target, launches.joint)
-    return KernelCode((code,), scratch)
+    scratch = {launch.symbol: _scratch_of(launch) for launch in made}
+    return (compile_kernels(module, made, target, launches.joint),), scratch
 
 
 def _keep(module: Any, names: set[str]) -> None:
@@ -244,7 +258,30 @@ def _functions(module: Any) -> dict[str, Any]:
     }
 
 
-def _scratch_bytes(launch: Launch) -> int:
-    """Bytes that a kernel allocates, in as many threads as run it at most."""
+def _scratch_of(launch: Launch) -> list[int]:
+    """Return the bytes that a launch allocates in each thread, if it allocates any."""
+    if not launch.kernel.scratch:
+        return []
     threads = min(device("cpu").units, launch.tiles) if launch.parallel else 1
-    return launch.kernel.scratch * threads
+    return [launch.kernel.scratch] * threads
+
+
+def most_scratch(
+    scratch: Mapping[str, Sequence[int]], joint: Sequence[JointLaunch], units: int
+) -> int:
+    """Return the bytes that threads allocate at one time, at most.
+
+    Threads of a joint launch may run different parts at one time.
+
+    Args:
+        scratch: For each launch, or part of one, the bytes of each thread that may run
+            it at one time.
+        joint: Launches of several parts.
+        units: How many threads there are.
+    """
+    alone = [sum(each) for each in scratch.values()]
+    together = [
+        sorted(size for name, _ in launch.parts for size in scratch[name])
+        for launch in joint
+    ]
+    return max([0, *alone, *(sum(sizes[-units:]) for sizes in together)])

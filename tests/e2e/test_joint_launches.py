@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from magweld import frontend
 from magweld.api import compile_graph
 from magweld.artifact import KernelStep
+from magweld.codegen.joint_launch import JointLaunch
 from magweld.compiler import compile_text
 from magweld.compiler_options import CompileOptions
+from magweld.kernel_code import most_scratch
 
 # The same on every machine: what is faster in one launch is predicted.
 DEVICES = Path(__file__).parents[2] / "lit_tests/passes/plan/Inputs/four-cores.toml"
@@ -93,6 +96,31 @@ def test_joint_launches_have_the_bits_of_launches_apart(module: nn.Module) -> No
         assert torch.equal(one, other)
 
 
+class Ragged(nn.Module):
+    """One layer on tensors of different extents: a grouped product, norms of rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linears = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(4))
+
+    def forward(self, *inputs: Tensor) -> list[Tensor]:
+        made = [one(x) for one, x in zip(self.linears, inputs, strict=True)]
+        return [*made, *(F.layer_norm(x, [WIDTH]) for x in inputs)]
+
+
+@pytest.mark.usefixtures("threads")
+def test_members_of_different_extents_share_a_launch() -> None:
+    torch.manual_seed(0)
+    module = Ragged()
+    inputs = [torch.randn(rows, WIDTH) for rows in (3, 24, 17, 40)]
+    device = f"{DEVICES}#four-cores"
+    joint, ours, _ = compiled(module, inputs, device=device)
+    apart, theirs, _ = compiled(module, inputs, device=device, batch=False)
+    assert (launches(joint), launches(apart)) == (1, 8)
+    for one, other in zip(ours, theirs, strict=True):
+        assert torch.equal(one, other)
+
+
 def test_explain_names_the_kernels_of_a_joint_launch() -> None:
     inputs = [torch.randn(shape) for shape in SHAPES]
     artifact, _, traced = compiled(Mixed(), inputs, device=f"{DEVICES}#four-cores")
@@ -117,3 +145,14 @@ def test_kernels_of_a_joint_launch_are_compiled_side_by_side() -> None:
     options = CompileOptions(library="never", device=f"{DEVICES}#four-cores")
     program = compile_text(artifact.imported.text, options, most=3)
     assert len(program.objects) == 3
+
+
+def test_scratch_is_that_of_all_threads() -> None:
+    """Threads may run different parts at one time."""
+    launch = JointLaunch("launch_0", (("part_0", 1), ("part_1", 1)))
+    scratch = {"part_0": [100], "part_1": [60, 60, 60], "launch_1": [50, 50]}
+    assert most_scratch(scratch, [], units=2) == 180
+    assert most_scratch(scratch, [launch], units=2) == 180
+    assert most_scratch({"part_0": [100], "part_1": [60]}, [launch], units=2) == 160
+    assert most_scratch({"part_0": [100], "part_1": [60]}, [launch], units=1) == 100
+    assert most_scratch({}, [], units=4) == 0

@@ -139,6 +139,9 @@ func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<
 // The second call waits for two others: levels 1 and 3 are within a depth of two, not
 // of one.
 //
+// CHECK-LABEL: func.func @main(
+// CHECK:         call @batch_0(
+//
 // NEAR-LABEL: func.func @main(
 // NEAR-LABEL: func.func @main(
 // NEAR-LABEL: func.func @main(
@@ -176,4 +179,27 @@ func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<
   %o4 = tensor.empty() : tensor<4xf32>
   %4 = call @kernel_0(%3, %o4) {tile_graph.operators = ["d"]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %1, %4 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// A kernel whose tiles are counted when it is called is no member, nor is a library.
+//
+// CHECK-LABEL: func.func @main(
+// CHECK-NOT:     @batch
+func.func private @library_0(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> attributes {magweld.library = {op = "matmul"}}
+func.func private @kernel_0(%x: tensor<4xf32>, %o: tensor<4xf32>) -> tensor<4xf32> attributes {tile_graph.kernel, tile_graph.runtime = {extent = 4 : i64, step = 4 : i64, beside = 1 : i64}} {
+  %0 = linalg.exp ins(%x : tensor<4xf32>) outs(%o : tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %o1 = tensor.empty() : tensor<4xf32>
+  %1 = call @kernel_0(%a, %o1) {tile_graph.operators = ["a"]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %o2 = tensor.empty() : tensor<4xf32>
+  %2 = call @kernel_0(%b, %o2) {tile_graph.operators = ["b"]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %o3 = tensor.empty() : tensor<4xf32>
+  %3 = call @library_0(%a, %o3) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %o4 = tensor.empty() : tensor<4xf32>
+  %4 = call @library_0(%b, %o4) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %1, %2, %3, %4 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }

@@ -1,4 +1,8 @@
 // RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=v100 library=never})" %s | filecheck %s
+// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=%S/Inputs/toy.toml#flat library=never})" %s | filecheck %s --check-prefix=FLAT
+
+// Units without memory of their own do nothing in tiles.
+// FLAT-NOT: magweld.parts
 
 #row = affine_map<(d0, d1) -> (d0, d1)>
 #sum = affine_map<(d0, d1) -> (d0)>

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import reduce
+from itertools import starmap
 from operator import or_
-from typing import NamedTuple
+from struct import Struct
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -86,24 +88,28 @@ class Frame:
             self._place_in_arena(value_id, value_id in needed)
         for value_id, tensor in constants.of(layout).items():
             self.place(value_id, tensor)
-        signatures = ((i, layout.signatures[i]) for i in layout.values_in(Place.OUTPUT))
-        self._outputs = tuple(
-            (i, tuple(s.shape), s.stride, s.dtype) for i, s in signatures
-        )
+        self._outputs = tuple(layout.values_in(Place.OUTPUT))
+        signatures = (layout.signatures[i] for i in self._outputs)
+        self._fresh = tuple((tuple(s.shape), s.stride, s.dtype) for s in signatures)
         # Ids of arguments most often follow each other, as arguments do.
-        first, inputs = min(layout.inputs, default=0), layout.inputs
-        one_run = inputs == tuple(range(first, first + len(inputs)))
-        self._input_run = slice(first, first + len(inputs)) if one_run else None
+        self._input_run = _Run.of(layout.inputs)
+        # Those of outputs do where many operators make one each; nothing views these.
+        plain = not any(self._views[i] for i in self._outputs)
+        self._output_run = _Run.of(self._outputs) if plain else None
         results = layout.program.results
         self._moving = None if any(map(self.is_static, results)) else results
-        self._dynamic = tuple(
-            i for i in range(count) if layout.root_value(i).place not in _STATIC
-        )
         self._viewed_inputs = [
             (position, value_id)
             for position, value_id in enumerate(layout.inputs)
             if value_id in needed or layout.aliases[value_id]
         ]
+        viewed = {value_id for _, value_id in self._viewed_inputs}
+        never = {*layout.inputs} - viewed
+        self._dynamic = tuple(
+            i
+            for i in range(count)
+            if i not in never and layout.root_value(i).place not in _STATIC
+        )
 
     def is_static(self, value_id: int) -> bool:
         """Whether a value is at the same address in all calls on this frame."""
@@ -135,7 +141,7 @@ class Frame:
         """Set the arguments and allocate the outputs of a call."""
         self._arguments = arguments
         if self._input_run is not None:
-            self.table[self._input_run] = addresses  # type: ignore[assignment]
+            self._input_run.write(self.table, self._input_run.begin, *addresses)
         else:
             for value_id, address in zip(self.layout.inputs, addresses, strict=True):
                 self.table[value_id] = address
@@ -145,8 +151,14 @@ class Frame:
         if self._alignment > 1 and reduce(or_, addresses, 0) % self._alignment:
             for value_id, tensor in zip(self.layout.inputs, arguments, strict=True):
                 self._align(value_id, tensor)
-        for value_id, shape, stride, dtype in self._outputs:
-            self.place(value_id, self._empty(shape, stride, dtype))
+        made = list(starmap(self._empty, self._fresh))
+        if self._output_run is not None:
+            self.tensors[self._output_run.ids] = made
+            begin, write = self._output_run.begin, self._output_run.write
+            write(self.table, begin, *map(Tensor.data_ptr, made))
+            return
+        for value_id, tensor in zip(self._outputs, made, strict=True):
+            self.place(value_id, tensor)
 
     def adopt(self, value_id: int, tensor: Tensor, source: str) -> None:
         """Make a tensor that a step returned the value.
@@ -209,7 +221,9 @@ class Frame:
     def results(self) -> list[Tensor]:
         """Return the results of a call; none shares memory with this frame."""
         if self._moving is not None:
-            return list(map(self.tensor, self._moving))
+            # Checked before the first call: steps write every result.
+            tensors: list[Any] = self.tensors
+            return [tensors[value_id] for value_id in self._moving]
         copies: dict[int, Tensor] = {}
         found = []
         for value_id in self.layout.program.results:
@@ -230,6 +244,29 @@ class Frame:
             self.tensors[value_id] = None
         self._arguments = ()
         self._copies.clear()
+
+
+class _Run(NamedTuple):
+    """Values whose ids follow each other: their addresses are written at once.
+
+    Attributes:
+        ids: Their ids.
+        begin: The byte of the table where their addresses begin.
+        write: Writes to a buffer, from a byte on, that many addresses.
+    """
+
+    ids: slice
+    begin: int
+    write: Callable[..., None]
+
+    @classmethod
+    def of(cls, value_ids: Sequence[int]) -> _Run | None:
+        """Return values as a run; None if their ids do not follow each other."""
+        first = min(value_ids, default=0)
+        end = first + len(value_ids)
+        if tuple(value_ids) != tuple(range(first, end)):
+            return None
+        return cls(slice(first, end), 8 * first, Struct(f"{end - first}q").pack_into)
 
 
 def _ids_needed_as_tensors(layout: Layout, checks: Collection[int]) -> set[int]:
