@@ -37,8 +37,11 @@ from magweld.bindings import ir
 from magweld.columns import shorten
 from magweld.compiler import lower_to_tiles
 from magweld.context import make_context
-from magweld.device_compiler import compile_kernel, device_options, nodes_in
-from magweld.diagnostics import MagweldError
+from magweld.device_compiler import (
+    compile_for_targets,
+    device_options,
+    nodes_in,
+)
 from magweld.importer.importer import ImportedGraph
 from magweld.passes.gpu.structure import kernels_of
 from magweld.targets import Target, parse_target
@@ -101,14 +104,13 @@ def _compile(function: Any, chosen: Sequence[Target], found: list[Coverage]) -> 
     """Compile a kernel for each target and count it."""
     for one in found:
         one.kernels += 1
-    for target, one in zip(chosen, found, strict=True):
-        try:
-            compile_kernel(function, target)
-        except (MagweldError, ir.MLIRError) as error:
+    refused = compile_for_targets(function, chosen)
+    for error, one in zip(refused, found, strict=True):
+        if error is None:
+            one.compiled += 1
+        else:
             nodes = " ".join(nodes_in(function))
             one.refused.setdefault(reason_of(error), []).append(nodes)
-        else:
-            one.compiled += 1
 
 
 def reason_of(error: Exception) -> str:

@@ -12,6 +12,7 @@ from torch import fx
 from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.capture.capture import capture
 from magweld.frontend.catalogue import CATALOGUE, Break
+from magweld.frontend.differential.beside import running_beside
 from magweld.frontend.differential.check import (
     CheckError,
     ElsewhereError,
@@ -70,6 +71,9 @@ class CheckedEngine(Engine):
         """Return the counts of `Engine.stats`, with those of compared hits."""
         return {**super().stats(), **self._checks}
 
+    def _know_lost(self) -> None:
+        """Whether a call is to be compared has to be asked before who runs it."""
+
     def _answer(
         self,
         cache: RecordCache,
@@ -100,6 +104,10 @@ class CheckedEngine(Engine):
     def _compared(
         self, program: Program, record: Record, answer: Callable[[], Any]
     ) -> Any:
+        thread = running_beside()
+        if thread:
+            self._skip(f"thread {thread} runs beside it")
+            return answer()
         target = self.target
         known = program.arguments
         # The run that is compared takes the values of a rest.
@@ -131,14 +139,17 @@ class CheckedEngine(Engine):
         if difference is not None and difference.is_of_values:
             skipped = "memory that nobody has filled" * _leaves_unfilled(record.graph)
         if skipped:
-            self._checks["skipped"] += 1
-            self._log.add(Break(CATALOGUE["check-skipped"], skipped, ""))
+            self._skip(skipped)
             return outcome.ending.give()
         self._checks["checked"] += 1
         if difference is not None:
             guards = [str(guard) for guard in record.guards]
             raise CheckError(difference, guards)
         return outcome.ending.give()
+
+    def _skip(self, reason: str) -> None:
+        self._checks["skipped"] += 1
+        self._log.add(Break(CATALOGUE["check-skipped"], reason, ""))
 
     def _written(self, record: Record, known: Arguments) -> Iterable[Written]:
         fetched = record.program.test(known.args, known.kwargs)

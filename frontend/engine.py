@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
+from torch import nn
 from torch._C import (
     _is_tracing,
     _len_torch_dispatch_stack,
@@ -29,12 +30,13 @@ from magweld.frontend.catalogue import (
     Break,
     StopRecordingError,
 )
+from magweld.frontend.eager_kinds import IsEager, Kind, eager_kinds
 from magweld.frontend.explain import Recompile, explain
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.lifting.ahead import KnownSizes, SizesAhead
 from magweld.frontend.monitor.events import event_source
 from magweld.frontend.operators.recorder import OperatorRecorder
-from magweld.frontend.profitability import EAGER, HIT, Kind, Profitability, kind_of
+from magweld.frontend.profitability import EAGER, HIT, Profitability, kind_of
 from magweld.frontend.records.backends import Backend
 from magweld.frontend.records.cache import RecordCache, Signature, signature_of
 from magweld.frontend.records.making import RecordMaker
@@ -81,6 +83,8 @@ class Engine:
 
     Attributes:
         target: The callable that is traced.
+        is_eager: Whether a call that nothing else follows runs eagerly, see
+            `eager_kinds`; None as long as no kind of calls does.
     """
 
     __slots__ = (
@@ -94,6 +98,7 @@ class Engine:
         "_maker",
         "_profit",
         "_segments",
+        "is_eager",
         "target",
     )
 
@@ -115,6 +120,7 @@ class Engine:
         self._maker = RecordMaker(backend, self._log.fell_back)
         self._segments = Segments(lifting.fresh)
         self._profit = Profitability(backend.tiers.races, self._log.fell_back)
+        self.is_eager: IsEager | None = None
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer from a record whose guards hold; otherwise run, observed.
@@ -126,12 +132,9 @@ class Engine:
             kind = kind_of(args, kwargs)
             lost = profit.lost.get(kind)
             if lost is not None and lost.left > 0:
-                # As little as can be: who reads this waits for the program itself. The
-                # interpreter changes threads at calls and jumps only.
-                lost.left -= 1
-                counts = self._counts
-                counts["calls"] += 1
-                counts["eager"] += 1
+                if not lost.is_known:
+                    self._know_lost()
+                lost.left -= 1  # `_count_eager` counts it
                 return self.target(*args, **kwargs)
             return self._call_timed(args, kwargs, kind)
         failures = []
@@ -152,6 +155,20 @@ class Engine:
         """Answer a call as `call` does; profilers show it under the program's name."""
         with _RecordFunctionFast(f"magweld: {self._log.name}"):
             return self.call(args, kwargs)
+
+    def _know_lost(self) -> None:
+        """Have further calls of the kinds that run eagerly known by less."""
+        lost = dict(self._profit.lost)
+        for one in lost.values():
+            one.is_known = True
+        self.is_eager = eager_kinds(lost, isinstance(self.target, nn.Module))
+
+    def _count_eager(self) -> None:
+        """Count the calls that have run eagerly for good, which count themselves."""
+        count = self._profit.take_eager()
+        with self._log.lock:
+            self._counts["calls"] += count
+            self._counts["eager"] += count
 
     def _call_timed(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], kind: Kind
@@ -242,6 +259,7 @@ class Engine:
         how many graphs are being compiled behind the calls.
         """
         records = self.records
+        self._count_eager()
         return {
             **self._log.counts,
             "records": len(records),
@@ -360,6 +378,7 @@ class Engine:
             return program.run()
         signature = signature_of(program.arguments.args, program.arguments.kwargs)
         if failures:
+            self._count_eager()
             self._log.missed(cache, signature, failures, program.begins)
         if self._segments.worthless or cache.has_given_up(signature):
             return program.run()

@@ -14,6 +14,7 @@ from torch.autograd import Variable
 from torch.utils import _pytree as pytree
 
 from magweld.comparison import CALLS, Turns
+from magweld.frontend.eager_kinds import Kind
 from magweld.frontend.operators.history import gradient_node
 from magweld.frontend.records.record import NEVER, Record
 from magweld.frontend.state.mro import ClassKey, key_of_class
@@ -41,8 +42,6 @@ _MOSTLY: Final = 0.95
 HIT: Final = 0
 EAGER: Final = 1
 _VALUES: Final = (bool, int, float, str, type(None))
-
-Kind = tuple[Any, ...]
 
 
 def kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Kind:
@@ -90,13 +89,23 @@ class _Lost:
         times: Those that have decided.
         pause: Calls that run eagerly before hits are timed once more.
         left: How many of these there are still.
+        counted: What was left when its calls were last counted.
         attempts: Calls since then, in which they are timed.
+        is_known: Whether its calls are told apart by code of their own.
     """
 
     times: _Times
     pause: int = _PAUSE
     left: int = _PAUSE
+    counted: int = _PAUSE
     attempts: int = 0
+    is_known: bool = False
+
+    def take_eager(self) -> int:
+        """Return how many calls have run eagerly that were not counted yet."""
+        left, counted = self.left, self.counted
+        self.counted = left
+        return counted - left
 
     def attempt(self) -> bool:
         """Count a call in which hits may be timed; return whether they are not."""
@@ -109,7 +118,9 @@ class _Lost:
     def renew(self, times: _Times) -> None:
         """Decide once more, and for longer."""
         self.pause *= _LONGER
-        self.times, self.left, self.attempts = times, self.pause, 0
+        self.times, self.attempts = times, 0
+        self.counted += self.pause - self.left
+        self.left = self.pause
 
 
 @dataclass
@@ -184,6 +195,7 @@ class Profitability:
 
     Attributes:
         is_open: Whether a call has to ask `runs_eagerly`, and then `comparison`.
+        lost: The kinds of calls that run eagerly.
     """
 
     def __init__(
@@ -200,6 +212,13 @@ class Profitability:
         self._later: dict[int, _Compared] = {}
         self._times: dict[tuple[int, Kind], _Times] = {}
         self.lost: dict[Kind, _Lost] = {}
+        self._eager = 0
+
+    def take_eager(self) -> int:
+        """Return how many calls of lost kinds have run eagerly, each of them once."""
+        found = [one.take_eager() for one in list(self.lost.values())]
+        count, self._eager = self._eager + sum(found), 0
+        return count
 
     def add(self, records: Sequence[Record]) -> None:
         """Have the first of some records compared, unless times would tell nothing.
@@ -313,6 +332,7 @@ class Profitability:
             self._run_eagerly(record, kind, times)
         elif lost is not None:
             self.lost.pop(kind, None)
+            self._eager += lost.take_eager()
             self._tell(_describe(kind, times, "are answered by records again"))
         pays = ratio <= _TOLERATED
         compared = compared or (_Compared(record) if pays else None)

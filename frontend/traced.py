@@ -12,7 +12,9 @@ from types import MethodType
 from typing import Any, Final
 
 from torch import nn
+from torch._C import _len_torch_function_stack
 from torch.autograd import profiler
+from torch.compiler import is_dynamo_compiling
 
 from magweld import env
 from magweld.compiler_options import parse_bytes
@@ -126,11 +128,21 @@ class Traced:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Answer from a record whose guards hold; otherwise run, observed."""
+        engine = self._magweld_engine
+        is_eager = engine.is_eager
+        # In this order: see `watched`.
+        if (
+            is_eager is not None
+            and not _len_torch_function_stack()
+            and not is_dynamo_compiling()
+            and is_eager(args, kwargs)
+        ):
+            return engine.target(*args, **kwargs)
         if watched():
-            return self._magweld_engine.call_watched(self, args, kwargs)
+            return engine.call_watched(self, args, kwargs)
         if profiler._is_profiler_enabled:
-            return self._magweld_engine.call_profiled(args, kwargs)
-        return self._magweld_engine.call(args, kwargs)
+            return engine.call_profiled(args, kwargs)
+        return engine.call(args, kwargs)
 
     def _magweld_run(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program, unobserved."""

@@ -109,6 +109,27 @@ def reads_transposed(op: Any, value: ir.Value) -> bool:
     )
 
 
+def matrix_loops(nest: LoopNest) -> tuple[int, int, int] | None:
+    """Return the loops of rows, of columns and of the reduction of a product.
+
+    Of two matrices into the last dimensions of the result; all other loops have one
+    iteration. None for other nests.
+    """
+    long = [loop for loop in nest.parallel if nest.extents[loop] > 1]
+    steps = [loop for loop in nest.reduction if nest.extents[loop] > 1]
+    if nest.has_windows or len(long) != 2 or len(steps) != 1:
+        return None
+    if nest.output_maps[0][-2:] != tuple(long):
+        return None
+    left, right = (set(loops) & {*long, *steps} for loops in nest.maps[:2])
+    if {frozenset(left), frozenset(right)} != {
+        frozenset({loop, steps[0]}) for loop in long
+    }:
+        return None
+    row, column = long
+    return row, column, steps[0]
+
+
 def linalg_operations_in(root: Any) -> list[Any]:
     """Return the structured linalg operations below `root` in program order."""
     return [op for op in operations_of(root, ir.OpView) if is_structured(op)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -17,25 +17,28 @@ from magweld.passes.gpu.cross_thread_reduction import (
 )
 from magweld.passes.gpu.linalg_structure import (
     LoopNest,
-    has_windows,
     is_contraction,
     is_structured,
     loop_nest_of,
     operations_on_buffers,
     outputs_of,
-    reads_across_rows,
     reads_transposed,
 )
-from magweld.passes.gpu.row_alignment import start_alignment
+from magweld.passes.gpu.parts_of_loops import in_parts, may_be_parted
+from magweld.passes.gpu.streaming_layout import (
+    Stream,
+    Subgroup,
+    rest_loop,
+    streaming_layout,
+    whole_iterations,
+)
+from magweld.passes.gpu.streams import is_apart, is_transpose, streams_of
 from magweld.passes.gpu.structure import (
-    VECTOR_BYTES,
     VECTOR_LOOP,
     block_loop_of,
-    element_bytes,
     is_in_space,
     kernels_of,
     phases_in,
-    storage_of,
     workgroup_space,
 )
 from magweld.passes.gpu.subgroup_reduction import (
@@ -43,19 +46,15 @@ from magweld.passes.gpu.subgroup_reduction import (
     subgroup_reduction_of,
 )
 from magweld.passes.gpu.thread_layout import (
-    Stream,
-    Subgroup,
     ThreadLayout,
     balanced_layout,
     coalesced_layout,
     divisors,
     merge_threads,
-    streaming_layout,
     window_layout,
 )
 from magweld.passes.gpu.thread_loop import build_thread_loop
 from magweld.passes.gpu.thread_slices import thread_loop_around
-from magweld.passes.gpu.tile_readers import is_read_by_others, readers_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import located_error, users_of
 
@@ -75,9 +74,10 @@ class MapTilesToThreads(Pass):
     read across its rows; a loop that is named by `magweld.vector_loop` no threads
     share. Where counts that divide rows would have neighbours in several rows, and no
     tile can stay in registers, fewer threads may work, so that instructions touch fewer
-    sectors. A reduction that several threads share writes one partial result a thread
-    to workgroup memory, which further operations merge. Where the threads of a result
-    lie side by side in full subgroups, lanes combine theirs first:
+    sectors, and the last of 197 rows are shared apart from the first 192. A reduction
+    that several threads share writes one partial result a thread to workgroup memory,
+    which further operations merge. Where the threads of a result lie side by side in
+    full subgroups, lanes combine theirs first:
     `tile_graph.subgroup_reduction` says how many, and the first of them writes the
     result, or one partial result for all.
     """
@@ -130,7 +130,23 @@ class _Mapping:
     def share(self, op: Any) -> None:
         """Replace an operation on tiles by thread loops."""
         nest = loop_nest_of(op)
-        self._share(op, nest, self._layout(op, nest))
+        rest = self._rest_loop(op, nest)
+        parts = [op]
+        if rest is not None:
+            parts = in_parts(op, nest, rest, whole_iterations(nest.extents[rest]))
+        for part in parts:
+            nest = loop_nest_of(part)
+            self._share(part, nest, self._layout(part, nest))
+
+    def _rest_loop(self, op: Any, nest: LoopNest) -> int | None:
+        """Return the loop whose last iterations threads share apart, None for none."""
+        if not is_apart(op, nest):
+            return None
+        loops, arguments = self._streaming(op, nest)
+        found = rest_loop(*arguments)
+        if found is None or not may_be_parted(op, nest, loops[found]):
+            return None
+        return loops[found]
 
     def _share(self, op: Any, nest: LoopNest, layout: ThreadLayout) -> None:
         shares_reduction = any(layout.threads[i] > 1 for i in nest.reduction)
@@ -191,27 +207,30 @@ class _Mapping:
         return self._streaming_layout(op, nest)
 
     def _streaming_layout(self, op: Any, nest: LoopNest) -> ThreadLayout:
+        loops, arguments = self._streaming(op, nest)
+        layout = streaming_layout(*arguments)
+        return _on_loops(nest, dict(zip(loops, layout.threads, strict=True)))
+
+    def _streaming(
+        self, op: Any, nest: LoopNest
+    ) -> tuple[list[int], tuple[tuple[int, ...], int, int, Sequence[Stream], Subgroup]]:
+        """Return the loops that threads share, and what the layout follows from."""
         options = self._options
         whole = op.operation.attributes.get(VECTOR_LOOP)
         number = None if whole is None else ir.IntegerAttr(whole).value
-        streams = _streams(op, nest, number)
+        streams = streams_of(op, nest, number)
         # Threads are numbered along what is written.
         numbered = nest.parallel if streams else range(len(nest.extents))
         loops = [loop for loop in numbered if loop != number]
         extents = tuple(nest.extents[loop] for loop in loops)
         along = options.subgroup
-        if number is not None and _is_transpose(nest):
+        if number is not None and is_transpose(nest):
             least = max(1, BANKS // nest.extents[number])
             # Fewer neighbours would write parts of transactions.
             along = min((d for d in divisors(extents[-1]) if d >= least), default=least)
-        layout = streaming_layout(
-            extents,
-            options.threads,
-            along,
-            [one.along(loops) for one in streams],
-            Subgroup(options.subgroup, options.sector),
-        )
-        return _on_loops(nest, dict(zip(loops, layout.threads, strict=True)))
+        own = [one.along(loops) for one in streams]
+        subgroup = Subgroup(options.subgroup, options.sector)
+        return loops, (extents, options.threads, along, own, subgroup)
 
     def _output_layout(self, nest: LoopNest) -> ThreadLayout:
         """Return how threads share the output of a product or of windows."""
@@ -237,73 +256,6 @@ class _Mapping:
                 self._buffers.setdefault(value, counts)
 
 
-def _streams(op: Any, nest: LoopNest, whole: int | None) -> list[Stream]:
-    """Return how loops walk through operands in global memory.
-
-    None where other operations may have the same elements of a tile by thread, which
-    stay in registers then, or where how far rows lie apart is not known.
-
-    Args:
-        op: The operation.
-        nest: Its loops.
-        whole: The loop that each thread runs whole, None for none.
-    """
-    if not _is_apart(op, nest):
-        return []
-    marker = ir.ShapedType.get_dynamic_stride_or_offset()
-    found = []
-    for value, loops in zip(op.operands, nest.maps, strict=True):
-        if not _is_buffer(value) or is_in_space(value, workgroup_space()):
-            continue
-        strides, _ = value.type.get_strides_and_offset()
-        if marker in strides:
-            return []
-        element = element_bytes(value.type.element_type)
-        steps = [0] * len(nest.extents)
-        for loop, stride in zip(loops, strides, strict=True):
-            if loop is not None:
-                steps[loop] += stride * element
-        width = element
-        if whole is not None and steps[whole] == element:
-            width *= nest.extents[whole]
-        alignment = start_alignment(value)
-        # No more is known of what begins at a multiple of the widest access.
-        known = alignment if alignment < VECTOR_BYTES else 0
-        found.append(Stream(tuple(steps), width, known))
-    return found
-
-
-def _is_apart(op: Any, nest: LoopNest) -> bool:
-    """Tell whether no tile is read or written here as its other users have it."""
-    if nest.reduction or nest.has_windows:
-        return False
-    for position, value in enumerate(op.operands):
-        if not _is_buffer(value) or not is_in_space(value, workgroup_space()):
-            continue
-        if position < len(nest.maps) - nest.outputs:
-            apart = reads_across_rows(nest, position)
-        else:
-            readers = list(readers_of(storage_of(value)))
-            apart = all(is_read_by_others(*reader) for reader in readers)
-        if not apart:
-            return False
-    return True
-
-
-def _is_buffer(value: ir.Value) -> bool:
-    return isinstance(value.type, ir.MemRefType)
-
-
-def _is_transpose(nest: LoopNest) -> bool:
-    """Tell whether an input is read across its rows, all elements on their own.
-
-    Threads that are neighbours along a row of the result are pieces of a column apart
-    there: as many of them as have banks of their own, others beside them.
-    """
-    inputs = range(len(nest.maps) - nest.outputs)
-    return any(reads_across_rows(nest, position) for position in inputs)
-
-
 def _is_transposing_copy(op: Any, tile: ir.Value) -> bool:
     """Tell whether `op` copies a tile that others read across its rows.
 
@@ -316,7 +268,10 @@ def _is_transposing_copy(op: Any, tile: ir.Value) -> bool:
 
 def _is_accumulation(op: Any) -> bool:
     """Tell whether each thread computes whole elements of the output of `op`."""
-    return is_contraction(op) or has_windows(op)
+    if is_contraction(op):
+        return True
+    nest = loop_nest_of(op)
+    return nest.has_windows and not is_apart(op, nest)
 
 
 def _on_loops(nest: LoopNest, counts: Mapping[Any, int]) -> ThreadLayout:

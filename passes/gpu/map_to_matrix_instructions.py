@@ -19,6 +19,7 @@ from magweld.passes.gpu.linalg_structure import (
     is_structured,
     linalg_operations_in,
     loop_nest_of,
+    matrix_loops,
     outputs_of,
 )
 from magweld.passes.gpu.matrix_instructions import (
@@ -84,9 +85,8 @@ class MapToMatrixInstructions(Pass):
             if fits and same and instruction.subgroup == self.subgroup:
                 tiles = form.rows // rows, form.columns // columns
                 count = self.threads // self.subgroup
-                return _Product(
-                    op, form, instruction, share_among_subgroups(tiles, count)
-                )
+                shared = share_among_subgroups(tiles, count, (rows, columns))
+                return _Product(op, form, instruction, shared)
         return None
 
 
@@ -120,24 +120,16 @@ def _form_of(op: Any) -> _Form | None:
     if not operand:
         return None
     nest = loop_nest_of(op)
-    long = [loop for loop in nest.parallel if nest.extents[loop] > 1]
-    steps = [loop for loop in nest.reduction if nest.extents[loop] > 1]
-    if nest.has_windows or len(long) != 2 or len(steps) != 1:
-        return None
-    if nest.output_maps[0][-2:] != tuple(long):
-        return None
-    left, right = (set(loops) & {*long, *steps} for loops in nest.maps[:2])
-    if {frozenset(left), frozenset(right)} != {
-        frozenset({loop, steps[0]}) for loop in long
-    }:
+    loops = matrix_loops(nest)
+    if loops is None:
         return None
     accumulator = outputs_of(op)[0]
     shared = all(is_in_space(value, workgroup_space()) for value in op.operands)
     if not shared or not _is_allocation(accumulator):
         return None
-    row, column = long
+    row, column, step = loops
     extents = nest.extents
-    return _Form(row, column, extents[row], extents[column], extents[steps[0]], operand)
+    return _Form(row, column, extents[row], extents[column], extents[step], operand)
 
 
 def _is_allocation(value: ir.Value) -> bool:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from magweld.bindings import affine, arith, bufferization, ir, linalg, scf, tensor
+from magweld.bindings import affine, arith, ir, linalg, scf, tensor
 from magweld.passes.analysis.body_forms import factor_type, starts_at_zero
+from magweld.passes.gpu.block_tensors import index_of, temporary
 from magweld.passes.gpu.borders import border_of
-from magweld.passes.gpu.structure import (
-    block_loop_of,
-    element_bytes,
-    kernels_of,
-    workgroup_space,
-)
+from magweld.passes.gpu.structure import block_loop_of, element_bytes, kernels_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.contractions import build_contraction
 from magweld.passes.ir.linalg_builder import build_generic
@@ -118,16 +114,16 @@ class _Products:
         """Return the result of the convolution."""
         tile = self._tile
         f32 = ir.F32Type.get()
-        sums = _temporary([tile.rows, tile.columns], f32)
+        sums = temporary([tile.rows, tile.columns], f32)
         zeros = linalg.fill(arith.ConstantOp(f32, 0.0).result, outs=[sums])
-        bounds = (_index(number) for number in (0, tile.channels, CHANNELS))
+        bounds = (index_of(number) for number in (0, tile.channels, CHANNELS))
         loop = scf.ForOp(*bounds, [zeros])
         with ir.InsertionPoint(loop.body):
             channel, sums = loop.induction_variable, loop.inner_iter_args[0]
             pixels, points = self._pixels(channel), self._points(channel)
             scf.YieldOp([self._multiplied(points, pixels, sums)])
         # A tile of its own: what follows has other shares of it than the products.
-        through = _temporary([tile.rows, tile.columns], f32)
+        through = temporary([tile.rows, tile.columns], f32)
         return self._result(linalg.copy(loop.results[0], outs=[through]))
 
     def _pixels(self, channel: ir.Value) -> ir.Value:
@@ -138,7 +134,7 @@ class _Products:
         n, c, y, x = (ir.AffineExpr.get_dim(i) for i in range(4))
         maps = [ir.AffineMap.get(4, 0, dims) for dims in ([n, c, y, x], [n, y, x, c])]
         extents = [down * across, tile.part_rows, pitch, CHANNELS]
-        whole = _temporary(extents, self._element)
+        whole = temporary(extents, self._element)
         for high, wide in tile.parts:
             rows, columns = tile.part_extents(high, wide)
             part = _strided(image, (high, wide), (rows, columns), (down, across))
@@ -166,15 +162,13 @@ class _Products:
         part = extract_slice(self._weights, [0, channel, 0, 0], sizes, sizes)
         # Rows are copied in wide pieces first.
         row = collapse(part, [[0], [1, 2, 3]])
-        copied = linalg.copy(
-            row, outs=[_temporary(list(row.type.shape), self._element)]
-        )
+        copied = linalg.copy(row, outs=[temporary(row.type.shape, self._element)])
         if tile.points == 1:
             return copied
         each = expand(copied, [tile.rows, CHANNELS, tile.points], [[0], [1, 2]])
         f, c, p = (ir.AffineExpr.get_dim(i) for i in range(3))
         maps = [ir.AffineMap.get(3, 0, dims) for dims in ([f, c, p], [p, f, c])]
-        into = _temporary([tile.points, tile.rows, CHANNELS], self._element)
+        into = temporary([tile.points, tile.rows, CHANNELS], self._element)
         turned = build_generic([each], [into], maps, lambda v: [v[0]]).results[0]
         return collapse(turned, [[0, 1], [2]])
 
@@ -183,7 +177,7 @@ class _Products:
     ) -> ir.Value:
         """Add the products of all points to the sums."""
         tile = self._tile
-        loop = scf.ForOp(*map(_index, (0, tile.points, 1)), [sums])
+        loop = scf.ForOp(*map(index_of, (0, tile.points, 1)), [sums])
         with ir.InsertionPoint(loop.body):
             point = loop.induction_variable
             first = ir.AffineExpr.get_dim(0) * tile.rows
@@ -243,18 +237,4 @@ def _strided(
     made: ir.Value = tensor.ExtractSliceOp(
         type_, image, [], [], [], [0, 0, *first], sizes, [1, 1, *strides]
     ).result
-    return made
-
-
-def _temporary(shape: list[int], element: ir.Type) -> ir.Value:
-    """Return a tile in shared memory that nothing was written to."""
-    type_ = ir.RankedTensorType.get(shape, element)
-    made: ir.Value = bufferization.AllocTensorOp(
-        type_, [], memory_space=workgroup_space()
-    ).result
-    return made
-
-
-def _index(number: int) -> ir.Value:
-    made: ir.Value = arith.ConstantOp(ir.IndexType.get(), number).result
     return made

@@ -27,6 +27,7 @@ from magweld.passes.gpu.structure import (
 )
 from magweld.passes.gpu.thread_layout import coalesced_layout
 from magweld.passes.gpu.thread_slices import thread_loop_around
+from magweld.passes.gpu.tile_readers import is_read_in_part
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import users_of
 
@@ -122,7 +123,7 @@ class _Rows:
             for number, (value, loops) in triples
             if loops
             and loops[-1] == self.loop
-            and not _is_read_in_part(self.nest, number, value)
+            and not is_read_in_part(self.nest, number, value)
         ]
 
     @property
@@ -172,15 +173,6 @@ def _rows_of(op: Any) -> _Rows | None:
         ):
             return _Rows(op, nest, loop) if nest.extents[loop] > 1 else None
     return None
-
-
-def _is_read_in_part(nest: LoopNest, number: int, value: ir.Value) -> bool:
-    """Tell whether an operand is an input that is a part of a tile in shared memory."""
-    is_input = number < len(nest.maps) - nest.outputs
-    if not is_input or nest.reduction or isinstance(value, ir.BlockArgument):
-        return False
-    is_part = isinstance(value.owner.opview, memref.SubViewOp)
-    return is_part and is_in_space(value, workgroup_space())
 
 
 def _is_read_across(nest: LoopNest, number: int, value: ir.Value, loop: int) -> bool:

@@ -6,8 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from magweld.bindings import bufferization, ir, linalg, scf, tensor
+from magweld.bindings import ir, linalg, scf, tensor
 from magweld.diagnostics import UnsupportedError
+from magweld.passes.gpu.block_tensors import (
+    PASSED_THROUGH,
+    is_global,
+    source_of,
+    temporary,
+)
 from magweld.passes.gpu.linalg_structure import (
     LoopNest,
     has_windows,
@@ -25,24 +31,17 @@ from magweld.passes.gpu.structure import (
     element_bytes,
     kernels_of,
     phases_in,
-    workgroup_space,
 )
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import groups_of, node_of, users_of
 
-_PASSED_THROUGH = (
-    "tensor.collapse_shape",
-    "tensor.expand_shape",
-    "tensor.extract_slice",
-    "tensor.insert_slice",
-)
 _SCALAR_DIALECTS = ("affine", "arith", "linalg", "math")
 _FOOTPRINT = "tile_graph.footprint"
 # Two words: the least that is copied at once where rows are of whole pieces.
 _PAIR_BYTES = 8
 _ALLOWED = frozenset(
     {
-        *_PASSED_THROUGH,
+        *PASSED_THROUGH,
         "bufferization.alloc_tensor",
         "scf.for",
         "scf.forall.in_parallel",
@@ -96,7 +95,7 @@ class StageInSharedMemory(Pass):
     def _stage_operands(self, loop: Any) -> None:
         for op in filter(is_contraction, linalg_operations_in(loop)):
             for position, value in enumerate(inputs_of(op)):
-                if _is_global(value):
+                if is_global(value):
                     with ir.InsertionPoint(op), op.location:
                         op.operands[position] = _copy_of(value)
 
@@ -105,7 +104,7 @@ class StageInSharedMemory(Pass):
         readers: dict[Any, list[tuple[Any, int]]] = {}
         for op in linalg_operations_in(loop):
             for position, value in enumerate(inputs_of(op)):
-                if _is_global(value) and not isinstance(value, ir.BlockArgument):
+                if is_global(value) and not isinstance(value, ir.BlockArgument):
                     readers.setdefault(value, []).append((op, position))
         for value, uses in readers.items():
             if len({op.operation for op, _ in uses}) < 2:
@@ -127,7 +126,7 @@ class StageInSharedMemory(Pass):
         """Copy what windows multiply images by, in front of them."""
         for op in filter(has_windows, linalg_operations_in(loop)):
             for position, value in enumerate(inputs_of(op)):
-                if not _is_global(value) or not _is_weight(op, position):
+                if not is_global(value) or not _is_weight(op, position):
                     continue
                 if _bytes(value.type) <= min(self.reuse_bytes, room):
                     room -= _bytes(value.type)
@@ -154,7 +153,7 @@ def _join_rows(loop: Any) -> None:
     the rows are odd.
     """
     for op in linalg_operations_in(loop):
-        if not isinstance(op, linalg.CopyOp) or not _is_global(inputs_of(op)[0]):
+        if not isinstance(op, linalg.CopyOp) or not is_global(inputs_of(op)[0]):
             continue
         (source,), across = inputs_of(op), _across(op.results[0])
         if across is None and _has_odd_rows(source) and _is_operand(op.results[0]):
@@ -302,7 +301,7 @@ def _redirect(op: Any, number: int) -> None:
     """Follow the accumulator `number` of `op` to its first value and stage that."""
     position = len(inputs_of(op)) + number
     value = op.operands[position]
-    while not _is_global(value):
+    while not is_global(value):
         step = _earlier(value)
         if step is None:
             return
@@ -325,7 +324,7 @@ def _earlier(value: ir.Value) -> tuple[Any, int] | None:
     op = value.owner.opview
     if isinstance(op, scf.ForOp):
         return op, 3 + ir.OpResult(value).result_number
-    if op.operation.name in _PASSED_THROUGH:
+    if op.operation.name in PASSED_THROUGH:
         return op, 0
     if linalg_operations_in(op):
         return op, len(inputs_of(op)) + ir.OpResult(value).result_number
@@ -354,33 +353,14 @@ def _is_empty(value: ir.Value) -> bool:
     )
 
 
-def _source(value: ir.Value) -> ir.Value:
-    while not isinstance(value, ir.BlockArgument):
-        if value.owner.name not in _PASSED_THROUGH:
-            return value
-        value = value.owner.operands[0]
-    return value
-
-
-def _is_global(value: ir.Value) -> bool:
-    """Tell whether a tensor is (a piece of) an argument or a destination."""
-    source = _source(value)
-    if not isinstance(source.type, ir.RankedTensorType):
-        return False
-    if not isinstance(source, ir.BlockArgument):
-        return False
-    return not isinstance(source.owner.owner.opview, scf.ForOp)
-
-
 def _is_input(value: ir.Value, loop: Any) -> bool:
-    source = _source(value)
-    return _is_global(value) and source.owner != loop.body
+    source = source_of(value)
+    return is_global(value) and source.owner != loop.body
 
 
 def _temporary(type_: ir.Type) -> ir.Value:
-    op = bufferization.AllocTensorOp(type_, [], memory_space=workgroup_space())
-    made: ir.Value = op.result
-    return made
+    ranked = ir.RankedTensorType(type_)
+    return temporary(ranked.shape, ranked.element_type)
 
 
 def _copy_of(value: ir.Value) -> ir.Value:

@@ -141,6 +141,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "multiply-window-points",
         "magweld.passes.gpu.multiply_window_points:MultiplyWindowPoints",
     ),
+    ("pad-products", "magweld.passes.gpu.pad_products:PadProducts"),
     (
         "keep-tiles-in-registers",
         "magweld.passes.gpu.keep_tiles_in_registers:KeepTilesInRegisters",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from magweld.bindings import arith, ir
 from magweld.passes.ir.linalg_builder import build_generic
 
 
-def build_contraction(operands: Sequence[Any], init: Any, maps: Sequence[Any]) -> Any:
+def build_contraction(
+    operands: Sequence[Any],
+    init: Any,
+    maps: Sequence[Any],
+    reduced: Collection[int] = (),
+) -> Any:
     """Return `init` plus the sums of products of two operands.
 
     Narrower operands are widened to the type of `init` first.
@@ -17,7 +22,8 @@ def build_contraction(operands: Sequence[Any], init: Any, maps: Sequence[Any]) -
     Args:
         operands: Both.
         init: What is added to.
-        maps: Of the operands and of `init`; the last loop is the reduction.
+        maps: Of the operands and of `init`.
+        reduced: The loops of the reduction, none for the last.
     """
 
     def body(values: Sequence[Any]) -> list[Any]:
@@ -28,8 +34,8 @@ def build_contraction(operands: Sequence[Any], init: Any, maps: Sequence[Any]) -
         )
         return [arith.addf(total, arith.mulf(left, right))]
 
-    last = maps[0].n_dims - 1
-    return build_generic(operands, [init], maps, body, reduced=[last]).results[0]
+    reduced = reduced or [maps[0].n_dims - 1]
+    return build_generic(operands, [init], maps, body, reduced=reduced).results[0]
 
 
 def all_floats(op: Any) -> bool:

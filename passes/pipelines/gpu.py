@@ -26,6 +26,7 @@ from magweld.passes.gpu.map_tiles_to_threads import MapTilesToThreads
 from magweld.passes.gpu.map_to_matrix_instructions import MapToMatrixInstructions
 from magweld.passes.gpu.multiply_window_points import MultiplyWindowPoints
 from magweld.passes.gpu.order_register_loops import OrderRegisterLoops
+from magweld.passes.gpu.pad_products import PadProducts
 from magweld.passes.gpu.pad_shared_tiles import PadSharedTiles
 from magweld.passes.gpu.pipeline_staged_copies import PipelineStagedCopies
 from magweld.passes.gpu.place_shared_memory import PlaceSharedMemory
@@ -98,6 +99,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         # Behind fusion, which would split dimensions again.
         JoinTileLoops(),
         MultiplyWindowPoints(shape.matrix, shape.shared_bytes),
+        PadProducts(shape.matrix, shape.shared_bytes),
         TileReductionSteps(),
         Upstream("eliminate-empty-tensors,canonicalize,cse"),
         StageInSharedMemory(capacity=shape.shared_bytes),

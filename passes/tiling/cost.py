@@ -21,6 +21,7 @@ from magweld.passes.tiling.external_reads import (
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.matrix_units import BLOCK_THREADS, matrix_work
 from magweld.passes.tiling.needs import Need, OperatorTile
+from magweld.passes.tiling.padded_products import padded_work
 from magweld.passes.tiling.placement import footprint_bytes
 from magweld.passes.tiling.propagation import Tiles
 from magweld.passes.tiling.regions import Interval
@@ -207,7 +208,8 @@ def _done(part: OperatorTile, device: Device) -> _Done:
         for read in node.reads
         if read.padded
     )
-    matrices = matrix_work(part, device) or window_work(part, device)
+    found = (work(part, device) for work in (matrix_work, window_work, padded_work))
+    matrices = next((one for one in found if one is not None), None)
     if matrices is None:
         flops, loaded = part.points * node.flops, 0
         slots = flops * vector_waste(part, device)

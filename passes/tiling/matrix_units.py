@@ -10,6 +10,7 @@ import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from magweld.passes.tiling.needs import OperatorTile
 from magweld.passes.tiling.regions import OperatorKind, OperatorModel
@@ -19,6 +20,10 @@ from magweld.targets.device import Device, Instruction
 BLOCK_THREADS = 256
 # Most elements of a result that a thread keeps in registers.
 MOST_SUMS = 64
+# Results of one instruction that a subgroup keeps there: four sums of each lane.
+_MOST_PIECES = MOST_SUMS // 4
+# Matrix units of a multiprocessor, each of which works for one subgroup at a time.
+_MATRIX_UNITS = 4
 # Rows, columns and steps of the instructions that code is generated for, of 16 bits.
 SHAPES = frozenset({(16, 8, 16), (16, 16, 16)})
 # Those of devices whose threads go on while they copy to shared memory.
@@ -72,22 +77,20 @@ def matrix_work(part: OperatorTile, device: Device) -> MatrixWork | None:
     """
     node, box = part.model, part.box
     instruction = instruction_for(node, device)
-    if instruction is None or node.kind is not OperatorKind.CONTRACTION:
+    if instruction is None:
         return None
     sizes = [math.ceil(interval.size) for interval in box]
-    written = [expr.single_loop if expr else None for expr in node.writes[0].index]
-    long = [loop for loop in written if loop is not None and sizes[loop] > 1]
-    steps = [loop for loop in node.reduction if node.extents[loop] > 1]
-    sides = _sides(node, long, sizes)
-    if len(sides) != 2 or len(steps) != 1 or written[-len(long) :] != long:
+    loops = matrix_loops(node, sizes)
+    if loops is None:
         return None
+    sides, step = loops
     rows, columns = (math.prod(sizes[loop] for loop in side) for side in sides)
     high, wide, deep = instruction.shape
-    if rows % high or columns % wide or node.extents[steps[0]] % deep:
+    if rows % high or columns % wide or node.extents[step] % deep:
         return None
     subgroups = min(BLOCK_THREADS, device.threads) // device.warp
     along_rows, along_columns = share_among_subgroups(
-        (rows // high, columns // wide), subgroups
+        (rows // high, columns // wide), subgroups, (high, wide)
     )
     results = rows * columns
     if results > MOST_SUMS * device.warp * along_rows * along_columns:
@@ -97,6 +100,28 @@ def matrix_work(part: OperatorTile, device: Device) -> MatrixWork | None:
     lines = along_columns * rows + along_rows * columns
     loaded = part.points // results * lines * node.reads[0].element_bytes
     return MatrixWork(operations, operations / (instruction.gflops * 1e9), loaded)
+
+
+def matrix_loops(
+    node: OperatorModel, sizes: Sequence[int]
+) -> tuple[list[list[int]], int] | None:
+    """Return the loops of rows and of columns of a product, and of its reduction.
+
+    None where the result of a tile is no matrix in the last dimensions.
+
+    Args:
+        node: The operator.
+        sizes: Iterations of a tile, of each loop.
+    """
+    if node.kind is not OperatorKind.CONTRACTION:
+        return None
+    written = [expr.single_loop if expr else None for expr in node.writes[0].index]
+    long = [loop for loop in written if loop is not None and sizes[loop] > 1]
+    steps = [loop for loop in node.reduction if node.extents[loop] > 1]
+    sides = _sides(node, long, sizes)
+    if len(sides) != 2 or len(steps) != 1 or written[-len(long) :] != long:
+        return None
+    return sides, steps[0]
 
 
 def has_rows_of_columns(nodes: Iterable[OperatorModel], device: Device) -> bool:
@@ -145,15 +170,19 @@ def _are_one_row(node: OperatorModel, outer: int, inner: int) -> bool:
 
 
 @functools.lru_cache
-def share_among_subgroups(tiles: tuple[int, int], subgroups: int) -> tuple[int, int]:
+def share_among_subgroups(
+    tiles: tuple[int, int], subgroups: int, lines: tuple[int, int] = (1, 1)
+) -> tuple[int, int]:
     """Return how many subgroups work along the rows and the columns of a result.
 
-    As many as possible work; among those a subgroup has the squarest piece, which reads
-    the fewest operands.
+    Those that take the least time, with at most as many sums as registers, and of these
+    the ones that load the fewest operands: subgroups that take turns on matrix units
+    are no faster than half as many, each of which has a larger piece.
 
     Args:
         tiles: Results of instructions along rows and columns.
         subgroups: How many there are.
+        lines: Rows and columns of the result of one instruction.
     """
     rows, columns = tiles
     choices = [
@@ -162,4 +191,13 @@ def share_among_subgroups(tiles: tuple[int, int], subgroups: int) -> tuple[int, 
         for c in range(1, subgroups // r + 1)
         if rows % r == 0 and columns % c == 0
     ]
-    return min(choices, key=lambda s: (-s[0] * s[1], rows // s[0] + columns // s[1], s))
+
+    def rank(shared: tuple[int, int]) -> tuple[Any, ...]:
+        r, c = shared
+        piece = (rows // r) * (columns // c)
+        fits = piece <= _MOST_PIECES
+        turns = -(-r * c // _MATRIX_UNITS) * piece if fits else piece
+        loaded = c * rows * lines[0] + r * columns * lines[1]
+        return not fits, turns, loaded, shared
+
+    return min(choices, key=rank)

@@ -18,6 +18,7 @@ from magweld.passes.tiling.best_fit import BestFit, aligned_size
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.loop_nests import LoopNests
 from magweld.passes.tiling.needs import OperatorTile
+from magweld.passes.tiling.padded_products import padded_of
 from magweld.passes.tiling.propagation import Tiles
 from magweld.passes.tiling.regions import (
     ZERO,
@@ -341,8 +342,7 @@ class _Placer:
         # What leaves explicit memory at once is kept in registers.
         leaves = self.explicit and not self.group.consumers(node)
         part = self.parts[node]
-        product = window_product(part.model, part.box) if self.explicit else None
-        through = 0 if product is None else product.sum_bytes
+        through = _bytes_of_sums(part) if self.explicit else 0
         if leaves:
             # But for sums that threads hand to others on the way.
             self._release([self._allocate(through)] if through else [])
@@ -463,6 +463,15 @@ def _in_cache(part: OperatorTile) -> Iterator[tuple[int, bool, int]]:
             yield number, False, _bytes_of(read, few_channels(node, box))
 
 
+def _bytes_of_sums(part: OperatorTile) -> int:
+    """Return the bytes of sums that threads hand to others behind a product."""
+    padded = padded_of(part)
+    product = window_product(part.model, part.box)
+    if padded is not None:
+        return padded.product.sum_bytes
+    return 0 if product is None else product.sum_bytes
+
+
 def _in_steps(
     part: OperatorTile, step: int, stages: int
 ) -> Iterator[tuple[int, bool, int]]:
@@ -473,7 +482,7 @@ def _in_steps(
         loops[loop] = Interval(ZERO, min(loops[loop].size, most))
     box = tuple(loops)
     held = min(stages, _steps_of(part, step))
-    product = window_product(node, part.box)
+    product, padded = window_product(node, part.box), padded_of(part)
     for number, read in enumerate(node.reads):
         if read.padded:
             channels = 0 if product is None else CHANNELS
@@ -481,6 +490,9 @@ def _in_steps(
         elif product is not None and number == 1:
             # With the image, which lies there in another order as well.
             yield number, False, product.weight_bytes + product.image_bytes
+        elif padded is not None:
+            size = padded.product.step_bytes(padded.lines[number], step)
+            yield number, False, held * size
         elif part.outside[number] and node.kind in STAGED_KINDS:
             yield number, False, held * _bytes_of(read, few_channels(node, box))
 

@@ -150,7 +150,7 @@ class WindowProduct:
             lanes: Threads of a subgroup.
         """
         tiles = self.rows // _ROWS, self.columns // wide
-        return share_among_subgroups(tiles, BLOCK_THREADS // lanes)
+        return share_among_subgroups(tiles, BLOCK_THREADS // lanes, (_ROWS, wide))
 
     @property
     def is_whole(self) -> bool:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from magweld.artifact import DeviceLaunch, ExternalStep, KernelStep, Program, Step
@@ -21,8 +22,9 @@ from magweld.passes.gpu.launch_members import MEMBERS
 from magweld.passes.gpu.serialize_to_binary import LAUNCH
 from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
 from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline
 from magweld.passes.ir.utils import node_of, operations_of
-from magweld.passes.pipelines.gpu import gpu_pipeline
+from magweld.passes.pipelines.gpu import BlockShape, gpu_phase_steps, gpu_pipeline
 from magweld.runtime.container import decode_request, encode_program
 from magweld.targets import Target, parse_target
 
@@ -218,13 +220,49 @@ def compile_kernel(function: Any, target: Target, members: int = 1) -> Any:
     Raises:
         MagweldError: The kernel has no code for the target.
     """
+    module = _module_with(function, members)
+    run_pipeline(gpu_pipeline(target), module, dump_options("gpu"))
+    return module
+
+
+def compile_for_targets(
+    function: Any, targets: Sequence[Target]
+) -> list[MagweldError | ir.MLIRError | None]:
+    """Compile a tiled kernel for targets, as far as they are alike in one go.
+
+    Targets whose blocks are alike share the kernel in the gpu dialect.
+
+    Returns:
+        What is refused for each target, None where there is code.
+    """
+    lowered: dict[BlockShape, Any] = {}
+    refused: list[MagweldError | ir.MLIRError | None] = []
+    for target in targets:
+        first, *rest = gpu_phase_steps(target).values()
+        shape = BlockShape.of(target)
+        try:
+            if shape not in lowered:
+                module = _module_with(function)
+                run_pipeline(Pipeline(first), module, dump_options("gpu"))
+                lowered[shape] = module
+            own = lowered[shape].operation.clone()
+            steps = tuple(chain.from_iterable(rest))
+            run_pipeline(Pipeline(steps), own, dump_options("gpu"))
+        except (MagweldError, ir.MLIRError) as error:
+            refused.append(error)
+        else:
+            refused.append(None)
+    return refused
+
+
+def _module_with(function: Any, members: int = 1) -> Any:
+    """Return a module that has a clone of a kernel."""
     module = ir.Module.create()
     with ir.InsertionPoint(module.body):
         kernel = function.operation.clone()
     if members > 1:
         number = ir.IntegerType.get_signless(64)
         kernel.attributes[MEMBERS] = ir.IntegerAttr.get(number, members)
-    run_pipeline(gpu_pipeline(target), module, dump_options("gpu"))
     return module
 
 

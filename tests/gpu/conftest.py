@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from importlib.resources import files
 from pathlib import Path
 from string import Template
 
 import numpy as np
 import pytest
 
+from magweld import targets
 from magweld.bindings import ir
 from magweld.context import make_context
 from magweld.passes.infrastructure.execution import run_pipeline
@@ -34,6 +36,18 @@ def context() -> Iterator[None]:
     """An MLIR context and an unknown location, entered."""
     with make_context(), ir.Location.unknown():
         yield
+
+
+@pytest.fixture(scope="module")
+def one_unit(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The target of a GPU of one unit: others share little work in small tiles."""
+    shipped = files(targets).joinpath("devices.toml").read_text(encoding="utf-8")
+    entry = shipped[shipped.index("[a100]") : shipped.index("[a100.host]")]
+    path = tmp_path_factory.mktemp("devices") / "one.toml"
+    rates = shipped[shipped.index("[[a100.instructions]]") :]
+    rest = rates.partition("\n[h100]")[0]
+    path.write_text(entry.replace("units = 108", "units = 1") + rest)
+    return f"nvvm:sm_80@{path}#a100"
 
 
 @pytest.fixture

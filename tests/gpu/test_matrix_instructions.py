@@ -278,6 +278,14 @@ def test_subgroups_share_results_squarely() -> None:
     assert share_among_subgroups((3, 1), 4) == (3, 1)
 
 
+def test_half_of_the_subgroups_load_less_where_registers_suffice() -> None:
+    shape = 16, 8
+    # 64 x 64: two by four subgroups would load 384 rows and columns, these 256.
+    assert share_among_subgroups((4, 8), 8, shape) == (2, 2)
+    # 128 x 128 has 64 sums of each of 256 threads.
+    assert share_among_subgroups((8, 16), 8, shape) == (2, 4)
+
+
 def test_plans_price_the_instructions_of_halves_that_code_has() -> None:
     every = [one for family in INSTRUCTIONS.values() for one in family]
     halves = [one for one in every if one.operand in matrix_units.HALVES]

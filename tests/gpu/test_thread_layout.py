@@ -8,14 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magweld.passes.gpu.thread_layout import (
+from magweld.passes.gpu.streaming_layout import (
     Stream,
     Subgroup,
+    rest_loop,
+    streaming_layout,
+)
+from magweld.passes.gpu.thread_layout import (
     ThreadLayout,
     balanced_layout,
     coalesced_layout,
     merge_threads,
-    streaming_layout,
 )
 
 WARP = Subgroup(lanes=32, sector=32)
@@ -71,6 +74,22 @@ def test_contractions_are_shared_in_squares(
 def test_threads_lie_side_by_side_in_odd_rows(extents, steps, width, expected) -> None:
     streams = [Stream(steps, width)]
     assert streaming_layout(extents, 256, 32, streams, WARP).threads == expected
+
+
+@pytest.mark.parametrize(
+    ("extents", "steps", "width", "expected"),
+    [
+        ((197, 8), (1536, 16), 16, 0),  # 192 rows in pieces, then five
+        ((3, 197), (788, 4), 4, None),  # side by side as they are
+        ((192, 8), (1536, 16), 16, None),
+        ((13, 8), (1536, 16), 16, None),
+        ((257, 2), (64, 16), 16, 0),  # two threads would have all of it
+    ],
+)
+def test_the_rest_of_rows_is_shared_apart(extents, steps, width, expected) -> None:
+    streams = [Stream(steps, width)]
+    assert rest_loop(extents, 256, 32, streams, WARP) == expected
+    assert rest_loop(extents, 256, 32, [], WARP) is None
 
 
 def test_without_streams_as_many_threads_as_divide_rows_work() -> None:

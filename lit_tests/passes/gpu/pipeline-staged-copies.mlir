@@ -208,3 +208,75 @@ func.func @one_stage(%x: memref<8x64xf32>, %r: memref<8x4xf32>) attributes {tile
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// -----
+
+!tile = memref<8x4xf32, #gpu.address_space<workgroup>>
+!few = memref<3x4xf32, strided<[64, 1], offset: ?>>
+!many = memref<5x4xf32, strided<[64, 1], offset: ?>>
+!first = memref<5x4xf32, strided<[4, 1]>, #gpu.address_space<workgroup>>
+!last = memref<3x4xf32, strided<[4, 1], offset: 20>, #gpu.address_space<workgroup>>
+!shared = memref<3x4xf32, strided<[4, 1], offset: 16>, #gpu.address_space<workgroup>>
+
+// Two copies fill a tile: five rows and three.
+// CHECK-LABEL: func.func @parts(
+// CHECK:           memref.alloc() : memref<24x4xf32, #gpu.address_space<workgroup>>
+// CHECK-COUNT-4:   tile_graph.async_copy
+// CHECK:           scf.for
+// CHECK:             scf.if
+// CHECK-COUNT-2:       tile_graph.async_copy
+// CHECK:             linalg.exp
+func.func @parts(%x: memref<8x64xf32>, %r: memref<8x4xf32>)
+    attributes {tile_graph.kernel, tile_graph.copy_stages = 3 : i64} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  scf.forall (%n) in (1) {
+    scf.for %k = %c0 to %c64 step %c4 {
+      %t = memref.alloc() : !tile
+      %a = memref.subview %x[0, %k] [5, 4] [1, 1] : memref<8x64xf32> to !many
+      %b = memref.subview %x[5, %k] [3, 4] [1, 1] : memref<8x64xf32> to !few
+      %s = memref.subview %t[0, 0] [5, 4] [1, 1] : !tile to !first
+      scf.forall (%i) in (1) {
+        linalg.copy ins(%a : !many) outs(%s : !first)
+      } {mapping = [#gpu.thread<linear_dim_0>]}
+      %u = memref.subview %t[5, 0] [3, 4] [1, 1] : !tile to !last
+      scf.forall (%i) in (1) {
+        linalg.copy ins(%b : !few) outs(%u : !last)
+      } {mapping = [#gpu.thread<linear_dim_0>]}
+      scf.forall (%i) in (1) {
+        linalg.exp ins(%t : !tile) outs(%r : memref<8x4xf32>)
+      } {mapping = [#gpu.thread<linear_dim_0>]}
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// The fifth row is filled twice: which copy is the last one must not change.
+// CHECK-LABEL: func.func @overlapping(
+// CHECK-NOT:       tile_graph.async_copy
+func.func @overlapping(%x: memref<8x64xf32>, %r: memref<8x4xf32>)
+    attributes {tile_graph.kernel, tile_graph.copy_stages = 3 : i64} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  scf.forall (%n) in (1) {
+    scf.for %k = %c0 to %c64 step %c4 {
+      %t = memref.alloc() : !tile
+      %a = memref.subview %x[0, %k] [5, 4] [1, 1] : memref<8x64xf32> to !many
+      %b = memref.subview %x[5, %k] [3, 4] [1, 1] : memref<8x64xf32> to !few
+      %s = memref.subview %t[0, 0] [5, 4] [1, 1] : !tile to !first
+      scf.forall (%i) in (1) {
+        linalg.copy ins(%a : !many) outs(%s : !first)
+      } {mapping = [#gpu.thread<linear_dim_0>]}
+      %u = memref.subview %t[4, 0] [3, 4] [1, 1] : !tile to !shared
+      scf.forall (%i) in (1) {
+        linalg.copy ins(%b : !few) outs(%u : !shared)
+      } {mapping = [#gpu.thread<linear_dim_0>]}
+      scf.forall (%i) in (1) {
+        linalg.exp ins(%t : !tile) outs(%r : memref<8x4xf32>)
+      } {mapping = [#gpu.thread<linear_dim_0>]}
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

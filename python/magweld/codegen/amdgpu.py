@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from magweld.codegen.device_llvm import DeviceCode, DeviceMachine, optimize
 from magweld.codegen.device_tools import find_lld, run_tool
 
@@ -23,7 +25,7 @@ def compile_amdgpu(llvm_ir: str, chip: str, parameter_bytes: int = 0) -> DeviceC
     module, machine = optimize(llvm_ir, DeviceMachine(_TRIPLE, chip))
     # Emitting rewrites the module on the way to instructions: the second emission of
     # one module aborts on what the first left in it.
-    assembly = machine.emit_assembly(module.clone())
+    assembly = partial(machine.emit_assembly, module.clone())
     lld = find_lld()
     if lld is None:
         missing = "no ld.lld on the PATH nor in the package ziglang"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import llvmlite.binding as llvm
@@ -18,14 +19,19 @@ class DeviceCode:
     """What was generated for one GPU module.
 
     Attributes:
-        assembly: PTX, or the listing of an AMD object.
+        emit_assembly: Makes PTX, or the listing of an AMD object.
         binary: cubin or linked code object; None if the tool for it is missing.
         missing: Why there is no binary, "" if there is one.
     """
 
-    assembly: str
+    emit_assembly: Callable[[], str]
     binary: bytes | None
     missing: str
+
+    @property
+    def assembly(self) -> str:
+        """PTX, or the listing of an AMD object, which takes as long as the object."""
+        return self.emit_assembly()
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ def compile_nvptx(llvm_ir: str, chip: str, parameter_bytes: int = 0) -> DeviceCo
     ptxas = find_ptxas()
     if ptxas is None:
         missing = "no ptxas on the PATH nor in the package nvidia-cuda-nvcc"
-        return DeviceCode(ptx, None, missing)
+        return DeviceCode(lambda: ptx, None, missing)
     cubin = run_tool(
         [*ptxas, f"--gpu-name={chip}", "{input}", "--output-file", "{output}"],
         ptx.encode(),
     )
-    return DeviceCode(ptx, cubin, "")
+    return DeviceCode(lambda: ptx, cubin, "")

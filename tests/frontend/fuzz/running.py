@@ -26,6 +26,7 @@ from magweld.frontend.operators.torch_state import torch_state
 from magweld.frontend.records.backends import run_eagerly
 from magweld.frontend.traced import Traced
 
+from .gradients import differentiate, overwrite
 from .grammars import GRAMMARS
 from .program import Program, Step
 
@@ -145,7 +146,7 @@ class Twin:
                 raise ending.error
             self.results.append(ending.result)
             if self.differentiates:
-                differentiate(ending.result)
+                differentiate(ending.result, self.exact)
             if self.writes:
                 self.results.append(overwrite(ending.result))
         beside = [*self.space.get("_hidden", list)(), ("torch state", torch_state())]
@@ -229,24 +230,6 @@ class Process:
     def _write(self, values: list[Any]) -> None:
         for (_, write), value in zip(_FLAGS, values, strict=True):
             write(value)
-
-
-def tensors_of(result: Any) -> list[torch.Tensor]:
-    """Return a result and its items that are tensors."""
-    items = result if isinstance(result, (tuple, list)) else [result]
-    return [item for item in items if isinstance(item, torch.Tensor)]
-
-
-def differentiate(result: Any) -> None:
-    """Run backward from the tensors of a result; the gradients are state."""
-    for item in tensors_of(result):
-        if item.requires_grad:
-            run(lambda item=item: item.sum().backward())
-
-
-def overwrite(result: Any) -> list[bool]:
-    """Write to the tensors of a result; return which of them torch lets be written."""
-    return [run(lambda x=x: x.mul_(2)).error is None for x in tensors_of(result)]
 
 
 def shown(error: BaseException | None) -> str | None:

@@ -41,6 +41,12 @@ def test_generated_programs(
     assert totals["hits"] > totals["calls"] // 8, totals
 
 
+def test_a_backward_that_raises_leaves_what_each_graph_leaves() -> None:
+    # It raises in one of several nodes in eager, and in the only one in halves.
+    report = run_program(generate("state", 3_000_709))
+    assert not report.failure
+
+
 def explanation(program: Program) -> str:
     """Return the smallest program that fails, and how."""
     smallest = minimise(program, lambda item: bool(run_program(item).failure))
