@@ -48,6 +48,7 @@ class RecordMaker:
             grad_enabled=captured.grad_enabled,
             is_timed=all(tensor.is_cpu for tensor in captured.graph.examples),
             trains=captured.graph.trains,
+            guards_forms=not captured.dynamic,
         )
         for reason, where in captured.written_out:
             self._note(record, "loop-written-out", reason, where)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final
 
 import torch
 from torch import fx
@@ -15,33 +15,15 @@ from magweld.diagnostics import MagweldError
 from magweld.frontend.catalogue import Break
 from magweld.frontend.guards.guard import Guard, GuardProgram
 from magweld.frontend.operators.put_back import UNKNOWN, Failing
+from magweld.frontend.records.returned import Deciding, Inspectable, Repeating
 from magweld.frontend.segments.form import Form
 from magweld.frontend.state.steps import Mock, Output
 from magweld.graphs.lifted_graph import LiftedGraph
 from magweld.tiers import TieredGraph, tier_of
 
+_PLAIN: Final = frozenset({torch.Tensor, torch.nn.Parameter})
 # More hits than any record has.
 NEVER: Final = sys.maxsize
-
-
-@runtime_checkable
-class Inspectable(Protocol):
-    """What a compiling backend may return beside being callable."""
-
-    def mlir(self, stage: str) -> str:
-        """Return the module at a stage."""
-
-    def report(self) -> dict[str, Any]:
-        """Return what was decided, for `explain()`."""
-
-
-@runtime_checkable
-class Deciding(Protocol):
-    """What a backend may return that finds out what runs it fastest."""
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether that is known."""
 
 
 class GraphFailedError(Exception):
@@ -80,6 +62,8 @@ class Record:
         is_timed: Whether the time of a call tells what the graph costs: not on a GPU.
         trains: Whether a gradient may flow through the graph.
         compared_from: Hits from which on they are compared with eager runs once more.
+        guards_forms: Whether its guards test class, dtype, device, shape and strides of
+            all inputs of the graph.
     """
 
     graph: fx.GraphModule
@@ -100,6 +84,7 @@ class Record:
     is_timed: bool = False
     trains: bool = False
     compared_from: int = NEVER
+    guards_forms: bool = False
 
     def __repr__(self) -> str:
         counts = f"{self.operators} operators, {self._inputs} inputs, {self.hits} hits"
@@ -108,6 +93,9 @@ class Record:
     def __post_init__(self) -> None:
         self._inputs = len(self.input_paths)
         self._returned: Callable[..., Any] | None = None
+        # What has run the graph, and what runs it on tensors of the same form.
+        self._has_run: Callable[..., Any] | None = None
+        self._run_alike: Callable[[list[Any]], Any] | None = None
         self._harmless = self.failing.harmless
         self._acts = bool(self.mock.steps)
         self._plain = (
@@ -264,7 +252,7 @@ class Record:
         count = self._inputs
         put_back = None if self._harmless else self.failing.save(fetched)
         try:
-            outputs = self.compiled(*fetched[:count])
+            outputs = self._run_graph(fetched[:count])
         except MagweldError:
             self.program.undo()
             raise
@@ -279,6 +267,22 @@ class Record:
         if self._plain is not None:
             return outputs[self._plain]
         return self.mock.replay(fetched[count:], outputs)
+
+    def _run_graph(self, inputs: list[Any]) -> Any:
+        compiled = self.compiled
+        if compiled is not self._has_run:
+            outputs = compiled(*inputs)
+            self._run_alike = None
+            self._has_run = compiled
+            # Memory of other classes is asked for in ways of their own.
+            plain = self.guards_forms and _PLAIN.issuperset(map(type, inputs))
+            returned: object = compiled
+            if plain and isinstance(returned, Repeating):
+                self._run_alike = returned.call_alike
+            return outputs
+        if self._run_alike is None:
+            return compiled(*inputs)
+        return self._run_alike(inputs)
 
 
 def _hooks_on_saved_tensors() -> bool:

@@ -135,6 +135,15 @@ class CompiledGraph:
             return run_checked(self._run, self.reference, inputs)
         return self._run(inputs)
 
+    def call_alike(self, inputs: list[Tensor]) -> Any:
+        """Run the graph on tensors of the form of those that it has run on.
+
+        Class, dtype, device, shape and strides are theirs; who calls has made sure.
+        """
+        if self._direct is None or len(inputs) != len(self.imported.arguments):
+            return self(*inputs)
+        return self._direct(self.loaded.call_alike(inputs))
+
     @functools.cached_property
     def _direct(self) -> type[list[Tensor] | tuple[Tensor, ...]] | None:
         """What the results make up if nothing else is to do around the program."""

@@ -127,6 +127,29 @@ def test_strides_of_results(function: Any, compiled: Compile) -> None:
     compiled(function, torch.randn(4, 6)).compare(torch.randn(4, 6))
 
 
+FORMS: dict[str, Callable[[], Tensor]] = {
+    "values": lambda: torch.randn(6, 6),
+    "strides": lambda: torch.randn(6, 6).t(),
+    "gaps": lambda: torch.randn(6, 12)[:, ::2],
+    "negated": lambda: torch._neg_view(torch.randn(6, 6)),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_parameter_that_changes_its_form_between_hits(
+    name: str, compiled: Compile, same: Callable[[Any, Any], None]
+) -> None:
+    """Guards have tested the form of what a program takes: it does not once more."""
+    layer, x = nn.Linear(6, 6).requires_grad_(False), torch.randn(4, 6)
+    checked = compiled(layer, x)
+    for _ in range(3):
+        checked.compare(x)
+    for form in (FORMS[name], FORMS["values"]):
+        layer.weight.data = form()
+        for _ in range(3):
+            same(checked.traced(x), layer(x))
+
+
 def test_structures_of_results(compiled: Compile) -> None:
     def function(x: Tensor) -> dict[str, Any]:
         return {"a": (x + 1, [x * 2, None]), "n": 3}

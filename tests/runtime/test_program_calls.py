@@ -167,6 +167,22 @@ def test_a_parameter_that_changes_its_memory_is_followed_or_refused(
         loaded([x])
 
 
+def test_tensors_of_one_form_need_no_check(
+    no_externals: RunExternal, chain_program: Program
+) -> None:
+    loaded = LoadedProgram(chain_program, no_externals)
+    loaded([torch.zeros(SHAPE)])
+    x = torch.ones(SHAPE)
+    (result,) = loaded.call_alike([x])
+    assert torch.equal(result, torch.full(SHAPE, 10.0))
+    recorder = _Recorder()
+    with torch.device("meta"), recorder:
+        recorder.calls.clear()
+        (inside,) = loaded.call_alike([x])
+        assert recorder.calls == []
+    assert torch.equal(inside, result)
+
+
 def test_modes_come_back_after_an_exception(matmul_program: Program) -> None:
     def run(node: str, tensors: Sequence[Tensor]) -> tuple[Tensor]:
         raise ZeroDivisionError

@@ -40,7 +40,12 @@ class Admission:
         """
         if self._alike is None or not self._alike(*arguments):
             return None
-        return [tensor.data_ptr() for tensor in arguments]
+        return self.unchecked(arguments)
+
+    @staticmethod
+    def unchecked(arguments: Sequence[Tensor]) -> list[int]:
+        """Return the data pointers of tensors like those of an earlier call."""
+        return list(map(Tensor.data_ptr, arguments))
 
     def addresses(self, arguments: Sequence[Tensor]) -> list[int]:
         """Return the data pointers of contiguous tensors of the device, in order.

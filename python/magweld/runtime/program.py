@@ -143,6 +143,15 @@ class LoadedProgram:
         with self.machine.activate(), TorchIsolation(self.machine.device.type):
             return self._run(arguments, self._admission.addresses(arguments))
 
+    def call_alike(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """Run the program on tensors of the form of those that it has run on.
+
+        What a call checks is not checked again: class, dtype, device, shape, strides.
+        """
+        if self._is_plain and not modes_are_active():
+            return self._run(arguments, self._admission.unchecked(arguments))
+        return self(arguments)
+
     def _run(self, arguments: Sequence[Tensor], addresses: list[int]) -> list[Tensor]:
         queue = self.machine.queue()
         bound = self._take_frame(queue)
