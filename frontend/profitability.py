@@ -10,12 +10,10 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from torch.autograd import Variable
-from torch.utils import _pytree as pytree
 
 from magweld.comparison import CALLS, Turns
+from magweld.frontend.backward_times import differentiable, time_backward
 from magweld.frontend.eager_kinds import Kind
-from magweld.frontend.operators.history import gradient_node
 from magweld.frontend.records.record import NEVER, Record
 from magweld.frontend.state.mro import ClassKey, key_of_class
 from magweld.frontend.state.values import text_of_scalar
@@ -291,7 +289,7 @@ class Profitability:
             start: When the call began.
             result: What it has returned.
         """
-        seconds, results = self.clock() - start, _differentiable(result)
+        seconds, results = self.clock() - start, differentiable(result)
         if results is None and record.grad_enabled:
             self._dismiss(record)
         elif not results:
@@ -308,7 +306,7 @@ class Profitability:
                     compared.unfinished = 0
                 self._judge(record, kind, way, seconds + more)
 
-            _time_backward(results, self.clock, finish)
+            time_backward(results, self.clock, finish)
 
     def _judge(self, record: Record, kind: Kind, way: int, seconds: float) -> None:
         """Add a time, and decide if the times are enough."""
@@ -370,41 +368,6 @@ class Profitability:
     def describe(self) -> list[str]:
         """Return a line for each kind of calls that runs eagerly."""
         return [_describe(kind, lost.times) for kind, lost in list(self.lost.items())]
-
-
-def _differentiable(result: Any) -> list[Tensor] | None:
-    """Return the tensors of a result that backward can begin at.
-
-    None for a result with parts of other classes, which may hold further ones, and with
-    views that autograd tells nothing of.
-    """
-    leaves = pytree.tree_leaves(result)
-    if not all(isinstance(leaf, (Tensor, *_VALUES)) for leaf in leaves):
-        return None
-    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-    try:
-        return [tensor for tensor in tensors if gradient_node(tensor)]
-    except RuntimeError:
-        return None
-
-
-def _time_backward(
-    results: Sequence[Tensor], clock: Callable[[], float], tell: Callable[[float], None]
-) -> None:
-    """Have the first backward through some tensors timed, from them to its end."""
-    begun = False
-
-    def begin(gradients: Any) -> None:
-        nonlocal begun
-        if begun:
-            return
-        begun = True
-        start = clock()
-        Variable._execution_engine.queue_callback(lambda: tell(clock() - start))
-
-    for node in {result.grad_fn for result in results}:
-        assert node is not None, "they have gradients"
-        node.register_prehook(begin)
 
 
 def _describe(kind: Kind, times: _Times, now: str = "run eagerly") -> str:

@@ -6,7 +6,8 @@ import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+from unittest import mock
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from magweld.comparison import CALLS
 from magweld.frontend import trace
+from magweld.frontend.backward_times import differentiable
 from magweld.frontend.profitability import EAGER, HIT, Profitability, kind_of
 from magweld.frontend.records.record import NEVER
 
@@ -487,6 +489,46 @@ def test_what_hides_its_tensors_is_not_timed() -> None:
         fast(torch.zeros(4)).value.sum().backward()
     assert not profit.is_open
     assert fast.stats()["eager"] == 0
+
+
+class Loss(NamedTuple):
+    value: Tensor
+    more: Any
+
+
+class Named(dict):
+    """It may have attributes beside what it holds."""
+
+
+def test_results_are_looked_into_without_code_of_the_program() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    a, b = weight * 2, weight * 3
+    cycle: list[Any] = [a]
+    cycle.append({"me": cycle, "b": b, "size": a.shape})
+    assert differentiable(cycle) == [a, b]
+    deep: Any = a
+    for _ in range(10_000):
+        deep = [deep]
+    assert differentiable(deep) == [a]
+    assert differentiable(Loss(a, (3, "x", None))) == [a]
+    assert differentiable((torch.max(a.reshape(1, 2), 1), 1.5))
+    assert differentiable([weight, 3]) == []
+    for other in (Named(a=a), mock.Mock(), {1}, iter([a]), Loss(a, Named())):
+        assert differentiable(other) is None
+
+
+def test_results_that_hold_themselves_are_timed() -> None:
+    def cyclic(x: Tensor) -> list[Any]:
+        result: list[Any] = [torch.softmax(x * 2, -1)]
+        result.append(result)
+        return result
+
+    clock = Clock()
+    fast, _ = compared(cyclic, clock, backend=slow_graph(clock, 3.0))
+    for _ in range(20):
+        result = fast(torch.zeros(4))
+        assert result[1] is result
+    assert fast.stats()["eager"] > 3
 
 
 def test_an_eager_run_that_raises() -> None:
