@@ -177,7 +177,7 @@ class CheckedEngine(Engine):
             self._unstoppable.append(record)
             raise EndedError(Ending(result, outcome.error))
         if result.form.key != ends.key:
-            raise ElsewhereError(result.form.where)
+            raise ElsewhereError(result.form.where, Ending(result, None))
         return result
 
 

@@ -134,7 +134,11 @@ class EndedError(Exception):
 
 
 class ElsewhereError(Exception):
-    """Eager came to another break than the record."""
+    """Eager came to another break than the record; its end is the program there."""
+
+    def __init__(self, where: str, ending: Ending) -> None:
+        super().__init__(where)
+        self.ending = ending
 
 
 def run(call: Call) -> Ending:
@@ -212,9 +216,9 @@ def run_checked(
 
 
 def _own_end(ending: Ending) -> Ending:
-    """Return how the program ended, also where it went on behind a break."""
+    """Return how the program ended, also where it went on, or to another break."""
     error = ending.error
-    return error.ending if isinstance(error, EndedError) else ending
+    return error.ending if isinstance(error, (EndedError, ElsewhereError)) else ending
 
 
 def _describe(

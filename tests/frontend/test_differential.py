@@ -16,7 +16,13 @@ import torch
 from torch import nn
 
 from magweld.frontend import trace
-from magweld.frontend.differential.check import CheckError, compare
+from magweld.frontend.differential.check import (
+    CheckError,
+    ElsewhereError,
+    Ending,
+    compare,
+    run_checked,
+)
 from magweld.frontend.differential.describe import Walk
 from magweld.frontend.differential.snapshot import Snapshot
 from magweld.frontend.state.steps import Constant
@@ -593,3 +599,31 @@ def test_a_call_that_cannot_be_put_back_ends_as_the_program_does():
         assert traced(x, items).sum() == 8
     assert log == [0, 1]
     assert "saved-tensor-hooks" in {broken.id for broken in traced.breaks}
+
+
+def test_a_run_to_another_break_goes_on_where_it_cannot_be_undone():
+    x, weight = torch.ones(3), torch.ones(3, requires_grad=True)
+
+    def eager():
+        x.mul_(weight)  # a history that cannot be taken back
+        raise ElsewhereError("file:1", Ending("the program there", None))
+
+    outcome = run_checked(eager, lambda: "the record", lambda: [("x", x)], exact=True)
+    assert outcome.skipped
+    assert outcome.ending.give() == "the program there"
+
+
+def test_a_run_to_another_break_is_undone_where_it_can_be():
+    items = []
+
+    def eager():
+        items.append(1)
+        raise ElsewhereError("file:1", Ending("the program there", None))
+
+    def traced():
+        assert items == []
+        return "the record"
+
+    outcome = run_checked(eager, traced, lambda: [("items", items)], exact=True)
+    assert outcome.skipped
+    assert outcome.ending.give() == "the record"
