@@ -106,11 +106,12 @@ def resolve_backend(
         raise ValueError(f"memory_budget is for the backends {known}, not {backend!r}")
     if not isinstance(backend, str):
         name = getattr(backend, "__name__", "callable")
-        return Backend(name, backend, getattr(backend, "differentiates", True))
+        differentiates = getattr(backend, "differentiates", True)
+        return Backend(name, _plainly(backend), differentiates)
     if backend == "eager":
         return Backend("eager", run_eagerly, True)
     if backend not in BACKENDS:
-        return Backend(backend, _dynamo_compiler(backend), False)
+        return Backend(backend, _plainly(_dynamo_compiler(backend)), False)
     tiers = Tiers((moment or env.COMPILE.get()) == "background", env.RACE.get())
 
     module, _, name = BACKENDS[backend].partition(":")
@@ -151,6 +152,21 @@ def resolve_backend(
         load=load,
         compile_sizes=for_sizes,
     )
+
+
+def _plainly(compile_graph: CompileGraph) -> CompileGraph:
+    """Return a backend that never has a graph run as a module.
+
+    Hooks for all modules would run for it, as for a module of the program.
+    """
+
+    def compile_plainly(gm: fx.GraphModule, inputs: list[torch.Tensor]) -> Compiled:
+        compiled: Any = compile_graph(gm, inputs)
+        is_module = isinstance(compiled, fx.GraphModule)
+        plain: Compiled = graph_runner(compiled) if is_module else compiled
+        return plain
+
+    return compile_plainly
 
 
 def _dynamo_compiler(name: str) -> CompileGraph:

@@ -60,7 +60,8 @@ class TrainingPlan:
             # Who waits for the program waits for these as well.
             for stage in backward:
                 stage.compile_ahead()
-        return TrainingGraph(self.graph, self.facts, self.halves, forward, backward)
+        reference = self.graph.forward
+        return TrainingGraph(reference, self.facts, self.halves, forward, backward)
 
 
 @dataclass(frozen=True)

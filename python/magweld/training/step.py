@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch._subclasses import FakeTensorMode
 from torch.autograd import forward_ad
@@ -42,7 +42,7 @@ class TrainingGraph:
     """A captured graph that needs gradients; call it with the graph's inputs.
 
     Attributes:
-        reference: The captured graph, for what the halves do not do.
+        reference: Runs the captured graph, for what the halves do not do.
         facts: What eager torch does with it.
         halves: The graphs of both halves.
         forward: The compiled forward half.
@@ -51,7 +51,7 @@ class TrainingGraph:
 
     __repr__ = short_repr
 
-    reference: fx.GraphModule
+    reference: Callable[..., Any]
     facts: TrainingFacts
     halves: Halves
     forward: Callable[..., Any]
