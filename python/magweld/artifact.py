@@ -15,7 +15,7 @@ from typing import Any
 
 from magweld.short_repr import short_repr
 
-FORMAT_VERSION = 9
+FORMAT_VERSION = 10
 HOST_TARGET = "cpu"
 
 
