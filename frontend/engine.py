@@ -175,6 +175,11 @@ class Engine:
     ) -> Any:
         """Answer a call as `call` does, and find out whether that pays."""
         profit = self._profit
+        lost = profit.lost.get(kind)
+        if lost is not None and lost.attempt():
+            # Attempts to time hits once more have come to nothing.
+            self._log.count("calls", "eager")
+            return self.target(*args, **kwargs)
         start, failures = profit.clock(), []
         for record in self._cache.records:
             verdict = record.program.test(args, kwargs)

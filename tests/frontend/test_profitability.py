@@ -418,6 +418,25 @@ def test_functions_with_a_cache_are_asked_once_in_calls_that_are_timed() -> None
     assert fast.stats()["hits"] > 3
 
 
+class Undecided:
+    """What a backend has returned of which it never gets known what runs it fastest."""
+
+    is_decided = False
+
+
+def test_calls_whose_hits_cannot_be_timed_again_run_eagerly() -> None:
+    clock = Clock()
+    fast, profit = compared(program, clock, backend=slow_graph(clock, 3.0))
+    for _ in range(20):
+        fast(torch.zeros(4), [])
+    (lost,) = profit.lost.values()
+    lost.left = 0
+    fast.records[0]._returned = Undecided()
+    for _ in range(4 * CALLS):
+        fast(torch.zeros(4), [])
+    assert lost.left > 0
+
+
 def test_hits_that_pay_are_not_looked_at_again() -> None:
     clock = Clock()
     fast, profit = compared(program, clock, backend=slow_graph(clock, -0.9))
