@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import fx
@@ -31,8 +30,6 @@ from magweld.layouts import (
     noted_layout,
 )
 from magweld.storages import storage_of
-
-_NO_SCALARS: Final[Mapping[fx.Node, Expression]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ def build_graph(
     recorder: OperatorRecorder,
     outputs: list[fx.Node],
     grad_enabled: bool,
-    scalars: Mapping[fx.Node, Expression] = _NO_SCALARS,
+    scalars: Mapping[fx.Node, Expression],
 ) -> OperatorGraph:
     """Cut the recorded graph down to outputs and effects.
 
@@ -153,7 +150,6 @@ def _copies_of_inputs(
 ) -> dict[fx.Node, Any]:
     copies = {}
     for item in inputs:
-        assert item.placeholder is not None, "the graph reads this input"
         # Its own name: what it is recorded under may be that of another input.
         copy = copies[item.placeholder] = graph.placeholder(item.placeholder.name)
         if noted_layout(item.placeholder) == layout_of(item.node.obj):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import fx
@@ -123,10 +122,6 @@ class OverlapCheck:
         return neighbours(tensors, self._written) == self._pattern
 
 
-_NO_DIMS: Final[Mapping[Node, frozenset[int]]] = MappingProxyType({})
-_NO_NUMBERS: Final[Mapping[fx.Node, Expression]] = MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class Arguments:
     """The arguments of the recorded call.
@@ -152,9 +147,9 @@ def derive_guards(
     arguments: Arguments,
     state: tuple[Any, ...],
     fetched: Sequence[Node | Expression],
-    conditions: Sequence[Condition] = (),
-    dims: Mapping[Node, frozenset[int]] = _NO_DIMS,
-    numbers: Mapping[fx.Node, Expression] = _NO_NUMBERS,
+    conditions: Sequence[Condition],
+    dims: Mapping[Node, frozenset[int]],
+    numbers: Mapping[fx.Node, Expression],
 ) -> GuardProgram:
     """Turn what a run has read into the guards of its record.
 

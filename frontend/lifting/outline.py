@@ -111,8 +111,6 @@ def outline_of(recorder: OperatorRecorder, lifting: Lifting) -> Outline | None:
     inputs: dict[fx.Node, InputForm] = {}
     placeholders: dict[Node, fx.Node] = {}
     for item in recorder.inputs:
-        if item.placeholder is None:
-            continue
         form = form_of(item, lifting.operands.lifted_dims(item.node))
         if form is None:
             return None

@@ -27,9 +27,7 @@ from magweld.frontend.state.nodes import Node
 if TYPE_CHECKING:
     from magweld.frontend.lifting.symbolic import Sizes
 
-_NOTHING = KnownSizes()
 _SHOWN = 120
-_INT64_MAX = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def settle(
     recorder: OperatorRecorder,
     lifting: Lifting | None,
     results: list[fx.Node],
-    known: KnownSizes = _NOTHING,
+    known: KnownSizes,
 ) -> Settled:
     """Decide what the lifted values of a finished run are on a hit.
 

@@ -256,8 +256,7 @@ class Replay(FakeRun):
     def make_inputs(self) -> None:
         """Make a fake tensor for every input; outside of the mode, as they are real."""
         for item in self._recorder.inputs:
-            if item.placeholder is not None:
-                self.values[item.placeholder] = self._input(item)
+            self.values[item.placeholder] = self._input(item)
 
     def run(self) -> None:
         """Run the graph, then check what else Python has asked about its tensors."""
@@ -381,7 +380,7 @@ class Replay(FakeRun):
             *(
                 strides_hold(lifting, item.node, self._fakes[item.node], translate)
                 for item in self._recorder.inputs
-                if item.node in self.dims and item.placeholder is not None
+                if item.node in self.dims
             ),
         ]
         if not all(condition.value is True for condition in conditions):

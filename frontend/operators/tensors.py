@@ -40,11 +40,11 @@ class GraphInput:
 
     Attributes:
         node: Its node in the RefGraph, which knows the path.
-        placeholder: Its placeholder, None if only shape or layout was used.
+        placeholder: Its placeholder.
     """
 
     node: Node
-    placeholder: fx.Node | None
+    placeholder: fx.Node
 
 
 class TensorMap:
@@ -127,8 +127,7 @@ class TensorMap:
             StopRecordingError: Nothing explains where it comes from.
         """
         item = self.inputs.get(id(tensor))
-        known = None if item is None else item.placeholder
-        return self.node(tensor) if known is None else known
+        return self.node(tensor) if item is None else item.placeholder
 
     def storage(self, node: fx.Node) -> int | None:
         """Return the storage behind the tensor of a node, None if it has none."""
@@ -196,8 +195,7 @@ class TensorMap:
         """
         meantime, self._nodes = self._nodes, before
         for key, item in self.inputs.items():
-            if item.placeholder is not None:
-                self._nodes.setdefault(key, item.placeholder)
+            self._nodes.setdefault(key, item.placeholder)
         return meantime
 
     def forget(self, nodes: Iterable[fx.Node]) -> None:
@@ -323,8 +321,7 @@ class TensorMap:
         known = self.session.graph.find(tensor)
         if known is None or not known.external:
             raise StopRecordingError("unknown-tensor", type(tensor).__qualname__)
-        item = self.inputs.get(id(tensor))
-        if item is not None and item.placeholder is not None:
+        if id(tensor) in self.inputs:
             # It has stood for a result that is gone: what it is now is not known.
             raise StopRecordingError("tensor-value", "a tensor that a branch chose")
         if tensor.requires_grad and storage_of(tensor) in self.written:
