@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from magweld.frontend.expressions.expressions import (
 from magweld.frontend.lifting.ahead import KnownSizes, SizesAwaitedError
 from magweld.frontend.lifting.outline import outline_of
 from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.lifting.tensor_numbers import LARGEST, require_integers
 from magweld.frontend.operators.effects import has_effects
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.state.nodes import Node
@@ -125,11 +125,7 @@ def _constant(leaf: Leaf) -> Expression:
 
 def _bound(lifting: Lifting, expression: Expression) -> None:
     # Integers beyond 64 bits make some operators raise, up to 64 unsigned ones not all.
-    if type(expression.value) is not int:
-        return
-    if abs(expression.value) > _INT64_MAX:
+    if type(expression.value) is int and abs(expression.value) > LARGEST:
         lifting.pin(expression)
-        return
-    make = lifting.make
-    size = make.apply(abs, (expression,), abs(expression.value))
-    lifting.require(make.apply(operator.le, (size, Literal(_INT64_MAX)), True))
+    elif type(expression.value) is int:
+        require_integers(lifting, [expression])

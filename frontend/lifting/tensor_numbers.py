@@ -25,7 +25,7 @@ from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.predicates import MAX_OPERATORS
 from magweld.frontend.operators.tensors import TensorMap
 
-_LARGEST: Final = (1 << 63) - 1
+LARGEST: Final = (1 << 63) - 1  # the largest integer in a tensor
 # Operators on integers, by name.
 _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
     {
@@ -95,7 +95,7 @@ class _Follower:
             expression = self._held(arg)
         if expression is None or type(expression.value) is not int:
             return None
-        if abs(expression.value) > _LARGEST:
+        if abs(expression.value) > LARGEST:
             return None
         self.integers.append(expression)
         return expression
@@ -132,4 +132,4 @@ def require_integers(lifting: Lifting, expressions: Iterable[Expression]) -> Non
         if isinstance(expression, Leaf) and isinstance(expression.source, SizeSource):
             continue
         size = make.apply(abs, (expression,), abs(expression.value))
-        lifting.require(make.apply(operator.le, (size, Literal(_LARGEST)), True))
+        lifting.require(make.apply(operator.le, (size, Literal(LARGEST)), True))
