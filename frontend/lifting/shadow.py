@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.expressions.expressions import Expression, Slot
@@ -26,6 +26,7 @@ _HELD: Final = frozenset(
 )
 
 
+@dataclass(eq=False, slots=True)
 class Released:
     """Stands for an object that is not held.
 
@@ -34,11 +35,8 @@ class Released:
         kind: Its type.
     """
 
-    __slots__ = ("address", "kind")
-
-    def __init__(self, address: int, kind: type) -> None:
-        self.address = address
-        self.kind = kind
+    address: int
+    kind: type
 
 
 def hold(obj: Any) -> Any:
@@ -119,6 +117,7 @@ class Link:
             )
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Step:
     """One instruction between its two events.
 
@@ -135,30 +134,15 @@ class Step:
         aligned: Number of tensor operators that took over the operands.
     """
 
-    __slots__ = (
-        "aligned",
-        "answer",
-        "before",
-        "link",
-        "operands",
-        "reads",
-        "rewrites",
-        "row",
-        "stores",
-    )
-
-    def __init__(
-        self, row: Row, before: list[Any], operands: dict[int, Expression]
-    ) -> None:
-        self.row = row
-        self.before = before
-        self.operands = operands
-        self.reads: list[tuple[Slot, Expression]] = []
-        self.stores: list[Slot] = []
-        self.rewrites: list[Node] = []
-        self.link: Link | None = None
-        self.answer: Expression | None = None
-        self.aligned = 0
+    row: Row
+    before: list[Any]
+    operands: dict[int, Expression]
+    reads: list[tuple[Slot, Expression]] = field(default_factory=list)
+    stores: list[Slot] = field(default_factory=list)
+    rewrites: list[Node] = field(default_factory=list)
+    link: Link | None = None
+    answer: Expression | None = None
+    aligned: int = 0
 
     def take_answer(self) -> Expression | None:
         """Remove and return the expression of what a query of a tensor gave."""
@@ -193,6 +177,7 @@ Stepless = Callable[["Shadow", Row, list[Any]], bool]
 _LINKED: Final = ("CALL", "CALL_KW")
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Shadow:
     """Follows lifted values through one frame, beside its observer.
 
@@ -205,15 +190,12 @@ class Shadow:
         caller: The call that made this frame, if its result is followed.
     """
 
-    __slots__ = ("caller", "lifting", "names", "observer", "stack", "step")
-
-    def __init__(self, observer: Observer, lifting: Lifting) -> None:
-        self.observer = observer
-        self.lifting = lifting
-        self.stack: dict[int, Expression] = {}
-        self.names: dict[str, Expression] = {}
-        self.step: Step | None = None
-        self.caller: Link | None = None
+    observer: Observer
+    lifting: Lifting
+    stack: dict[int, Expression] = field(default_factory=dict)
+    names: dict[str, Expression] = field(default_factory=dict)
+    step: Step | None = None
+    caller: Link | None = None
 
     def passes(self, row: Row) -> bool:
         """Return whether an instruction goes by: it has no handler, and no expression.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from inspect import CO_GENERATOR
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -113,11 +114,14 @@ class Passed(NamedTuple):
     callee: Any
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Observer:
     """Watches one frame.
 
     Attributes:
         session: The run that the frame belongs to.
+        frame: The frame; None when it is let go of.
+        rows: The instructions of its code.
         code: Code of the frame.
         previous: Instruction of the last event.
         after: What to do with the result of the last instruction.
@@ -141,54 +145,31 @@ class Observer:
         shadow: Expressions of the lifted values in the frame, None if none are lifted.
     """
 
-    __slots__ = (
-        "after",
-        "anchor",
-        "asks",
-        "awaits_operator",
-        "began",
-        "callee",
-        "calls_native",
-        "code",
-        "constructing",
-        "drawn",
-        "frame",
-        "function",
-        "keyword_names",
-        "native_caller",
-        "passed",
-        "passes",
-        "previous",
-        "rows",
-        "session",
-        "shadow",
-        "testing",
-    )
+    session: Session
+    frame: Any
+    rows: list[Row | None]
+    code: CodeType = field(init=False)
+    began: int = field(init=False)
+    previous: Row | None = None
+    after: After | None = None
+    awaits_operator: str = ""
+    asks: str = ""
+    calls_native: bool = False
+    native_caller: bool = False
+    keyword_names: tuple[str, ...] = ()
+    callee: Any = None
+    passed: tuple[Passed, ...] = ()
+    passes: bool = False
+    function: Any = None
+    constructing: type | None = None
+    anchor: Where | None = None
+    testing: Any = None
+    drawn: Holdings = ()
+    shadow: Shadow | None = None
 
-    def __init__(
-        self, session: Session, frame: FrameType, rows: list[Row | None]
-    ) -> None:
-        self.session = session
-        self.began = session.graph.moment
-        self.frame: Any = frame
-        self.code: CodeType = frame.f_code
-        self.rows = rows
-        self.previous: Row | None = None
-        self.after: After | None = None
-        self.awaits_operator = ""
-        self.asks = ""
-        self.callee: Any = None
-        self.passed: tuple[Passed, ...] = ()
-        self.passes = False
-        self.calls_native = False
-        self.native_caller = False
-        self.keyword_names: tuple[str, ...] = ()
-        self.constructing: type | None = None
-        self.function: Any = None
-        self.anchor: Where | None = None
-        self.testing: Any = None
-        self.drawn: tuple[Holding, ...] = ()
-        self.shadow: Shadow | None = None
+    def __post_init__(self) -> None:
+        self.code = self.frame.f_code
+        self.began = self.session.graph.moment
 
     def observe(self, frame: FrameType, offset: int) -> None:
         """Handle the event before the instruction at `offset`; never raises."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -75,6 +75,7 @@ class PlaceTexts:
         return known[1]
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Node:
     """One object of the run; kept alive so that its id stays its own.
 
@@ -92,28 +93,19 @@ class Node:
         changed: The instruction that changed it last, if it is external.
     """
 
-    __slots__ = (
-        "appended",
-        "changed",
-        "constant",
-        "edge",
-        "external",
-        "name",
-        "obj",
-        "owned",
-        "written",
-    )
+    obj: Any
+    external: bool
+    edge: Edge | None = None
+    constant: bool = False
+    name: str = ""
+    written: dict[Any, bool] = field(default_factory=dict)
+    owned: bool = field(init=False)
+    appended: bool = False
+    changed: Where | None = None
 
-    def __init__(self, obj: Any, external: bool) -> None:
-        self.obj = obj
-        self.external = external
-        self.edge: Edge | None = None
-        self.constant = False
-        self.name = ""
-        self.written: dict[Any, bool] = {}
-        self.owned = not external or (type(obj) is tuple and not obj)
-        self.appended = False
-        self.changed: Where | None = None
+    def __post_init__(self) -> None:
+        empty = type(self.obj) is tuple and not self.obj
+        self.owned = not self.external or empty
 
 
 @dataclass(eq=False, slots=True)
