@@ -289,18 +289,24 @@ class Observer:
 
     def give_up_result(self) -> None:
         """Forget the expected result: the instruction raised."""
-        awaited, self.awaits_operator = self.awaits_operator, ""
-        asked, self.asks = self.asks, ""
+        stop = self.if_raised()
+        self.awaits_operator = self.asks = ""
         self.after = None
         self.passed = ()
         self.constructing = None
         self.keyword_names = ()
         self.drawn = ()
-        if awaited:
-            raise StopRecordingError("operator-raised", awaited)
-        if asked:
+        if stop is not None:
+            raise stop
+
+    def if_raised(self) -> StopRecordingError | None:
+        """Return why the recording ends if the current instruction has raised."""
+        if self.awaits_operator:
+            return StopRecordingError("operator-raised", self.awaits_operator)
+        if self.asks:
             # It keeps no exception: the next call of it may return.
-            raise StopRecordingError("native-call", f"{asked}, which has raised")
+            return StopRecordingError("native-call", f"{self.asks}, which has raised")
+        return None
 
     def pass_by(self, caller: Observer) -> None:
         """Pass this frame by, if that is what the call of another frame is about.

@@ -161,11 +161,14 @@ class Session:
     def stop(self, stop: StopRecordingError) -> None:
         """End the recording; the program goes on unobserved."""
         if self.stopped is None:
-            if self.control is not None:
-                self.control.stopping(str(stop))
-            self.stopped = Break(stop.refusal, stop.detail, str(self.where() or ""))
-            self.trail = sites_of(self._active, self.control)
+            self._note_end(stop)
             self.release()
+
+    def _note_end(self, stop: StopRecordingError) -> None:
+        if self.control is not None:
+            self.control.stopping(str(stop))
+        self.stopped = Break(stop.refusal, stop.detail, str(self.where() or ""))
+        self.trail = sites_of(self._active, self.control)
 
     def split(
         self, observer: Observer, row: Row, stack: list[Any], stop: StopRecordingError
@@ -178,10 +181,7 @@ class Session:
         if self.stopped is not None or not splits:
             self.stop(stop)
             return
-        if self.control is not None:
-            self.control.stopping(str(stop))
-        self.stopped = Break(stop.refusal, stop.detail, str(self.where() or ""))
-        self.trail = sites_of(self._active, self.control)
+        self._note_end(stop)
         try:
             self.hooks.split(observer, row, stack)
         finally:
@@ -373,11 +373,9 @@ class Session:
             observer.release()
 
     def _check_end(self, observer: Observer) -> None:
-        if observer.awaits_operator:
-            self.stop(StopRecordingError("operator-raised", observer.awaits_operator))
-        elif observer.asks:
-            detail = f"{observer.asks}, which has raised"
-            self.stop(StopRecordingError("native-call", detail))
+        raised = observer.if_raised()
+        if raised is not None:
+            self.stop(raised)
         elif self.control is not None and self.control.scopes:
             try:
                 self.control.leave(observer)
