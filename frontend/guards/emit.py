@@ -11,7 +11,7 @@ from magweld.frontend.state.contents import builtin_base, cell_value, slot_value
 from magweld.frontend.state.iterators import has_more, part_of, peek
 from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.natives import base_value, content_of, referent
-from magweld.frontend.state.nodes import Edge, Kind
+from magweld.frontend.state.nodes import ATTRIBUTES, Edge, Kind
 from magweld.frontend.state.values import bits_reader, is_scalar, same_scalar
 
 _TEXT: Final = {str}
@@ -232,16 +232,7 @@ def _answer(edge: Edge, base: str, names: Names) -> str:
 
 
 def _field(edge: Edge, base: str, names: Names) -> str:
-    return f"{base}.{_FIELDS.get(edge.kind, edge.key)}"
-
-
-_FIELDS: Final = {
-    Kind.CODE: "__code__",
-    Kind.DEFAULTS: "__defaults__",
-    Kind.KWDEFAULTS: "__kwdefaults__",
-    Kind.RECEIVER: "__self__",
-    Kind.FUNCTION: "__func__",
-}
+    return f"{base}.{ATTRIBUTES.get(edge.kind, edge.key)}"
 
 
 _FETCHES: Final = {

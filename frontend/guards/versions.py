@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from magweld.frontend.state.mro import is_immutable
-from magweld.frontend.state.nodes import Edge, Kind, Node
+from magweld.frontend.state.nodes import ATTRIBUTES, Edge, Kind, Node
 from magweld.short_repr import short_repr
 
 # Reads that follow from the version of a dict; the order of an OrderedDict does not.
@@ -95,10 +95,10 @@ class Stability:
     def _watch_part(self, edge: Edge) -> bool:
         if edge.kind is Kind.CLOSURE:
             return True  # nothing can replace it
-        name = _FUNCTION_PARTS.get(edge.kind)
-        if name is not None:
+        name = ATTRIBUTES.get(edge.kind, "")
+        if name in _PLACES:
             self.parts.append((edge.container, name))
-        return name is not None
+        return name in _PLACES
 
     def _watch_namespace(self, edge: Edge) -> bool:
         kind = type(edge.container.obj)
@@ -173,11 +173,6 @@ _VERSION: Final = 24
 _INSTANCE_DICT: Final = -24
 _MANAGED_DICT: Final = 1 << 4  # flag of a class: its instances have the word above
 _PLACES: Final = {"__code__": 48, "__defaults__": 56, "__kwdefaults__": 64}
-_FUNCTION_PARTS: Final = {
-    Kind.CODE: "__code__",
-    Kind.DEFAULTS: "__defaults__",
-    Kind.KWDEFAULTS: "__kwdefaults__",
-}
 
 
 class _Memory:
@@ -226,7 +221,7 @@ def versions_work() -> bool:
         lambda: setattr(function, "__defaults__", None),
         change_class,
     )
-    parts = [(function, name) for name in _FUNCTION_PARTS.values()]
+    parts = [(function, name) for name in _PLACES]
     for change in changes:
         assert namespace.__dict__ is not None, "reading it makes the dict"
         versions = Versions([(namespace, True), (plain, False)], [], parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import CodeType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from magweld.frontend.state.values import is_scalar
 
@@ -131,6 +131,14 @@ class Edge:
     where: Where | None
 
 
+# Attributes that hold what is read, where the kind tells which.
+ATTRIBUTES: Final = {
+    Kind.CODE: "__code__",
+    Kind.DEFAULTS: "__defaults__",
+    Kind.KWDEFAULTS: "__kwdefaults__",
+    Kind.RECEIVER: "__self__",
+    Kind.FUNCTION: "__func__",
+}
 _FUNCTION_PARTS = frozenset({Kind.DEFAULTS, Kind.KWDEFAULTS, Kind.CLOSURE})
 
 

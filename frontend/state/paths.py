@@ -7,18 +7,13 @@ import types
 from typing import Any, Final
 
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.nodes import Edge, Kind, Node
+from magweld.frontend.state.nodes import ATTRIBUTES, Edge, Kind, Node
 from magweld.frontend.state.values import text_of_key
 
 _FORMS = {
     Kind.INSTANCE_DICT: "{}.__dict__",
     Kind.CELL: "{}.cell_contents",
     Kind.CONTEXT: "{}.get()",
-    Kind.CODE: "{}.__code__",
-    Kind.DEFAULTS: "{}.__defaults__",
-    Kind.KWDEFAULTS: "{}.__kwdefaults__",
-    Kind.RECEIVER: "{}.__self__",
-    Kind.FUNCTION: "{}.__func__",
     Kind.LENGTH: "len({})",
     Kind.NONEMPTY: "bool({})",
     Kind.KEYS: "list({})",
@@ -132,7 +127,7 @@ def _describe_rare(edge: Edge, base: str) -> str:
         return _ITERATOR_FORMS[edge.kind].format(base, edge.key)
     if edge.kind is Kind.CLOSURE:
         return f"{base}.__closure__[{edge.key}]"
-    return f"{base}.{_key_name(edge.key)}"
+    return f"{base}.{ATTRIBUTES.get(edge.kind) or _key_name(edge.key)}"
 
 
 def _key_name(key: Any) -> str:
