@@ -24,7 +24,7 @@ from magweld.frontend.differential.check import (
 from magweld.frontend.differential.written import Written, written_by
 from magweld.frontend.engine import Engine, watched
 from magweld.frontend.guards.derive import Arguments
-from magweld.frontend.operators.kinds import RESIZES, name_of
+from magweld.frontend.operators.kinds import RESIZES, operator_of
 from magweld.frontend.records.backends import Backend
 from magweld.frontend.records.cache import RecordCache
 from magweld.frontend.records.policy import LiftingPolicy
@@ -202,9 +202,7 @@ def _leaves_unfilled(graph: fx.GraphModule) -> bool:
 
 
 def _is_empty(node: fx.Node) -> bool:
-    target = node.target
-    name = target if isinstance(target, str) else name_of(target)
-    return node.op.startswith("call") and name in _EMPTY
+    return node.op.startswith("call") and operator_of(node) in _EMPTY
 
 
 def _is_filled(node: fx.Node) -> bool:

@@ -18,7 +18,7 @@ from magweld.frontend.expressions.expressions import (
     SizeSource,
     topological,
 )
-from magweld.frontend.operators.kinds import name_of
+from magweld.frontend.operators.kinds import operator_of
 from magweld.frontend.operators.values_only import NEUTRAL, VALUES
 from magweld.graphs.control_operators import NUMBER_FUNCTIONS
 
@@ -118,9 +118,7 @@ class Body:
         leaves = [part for part in parts if isinstance(part, Leaf)]
         if not any(isinstance(leaf.source, InductionSource) for leaf in leaves):
             return
-        target = node.target
-        name = target if isinstance(target, str) else name_of(target)
-        index = _INDICES.get(target)
+        name, index = operator_of(node), _INDICES.get(node.target)
         for position, arg in [*enumerate(node.args), *node.kwargs.items()]:
             if not _holds(arg, number):
                 continue

@@ -9,7 +9,7 @@ from typing import Any, Final
 from torch import fx
 
 from magweld.frontend.control.merge import DifferenceError
-from magweld.frontend.operators.kinds import name_of
+from magweld.frontend.operators.kinds import operator_of
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.graphs.control_operators import joined
 
@@ -58,7 +58,7 @@ class Rewiring:
 
     def _check_user(self, node: fx.Node) -> None:
         known = self.finals.keys()
-        name = node.target if isinstance(node.target, str) else name_of(node.target)
+        name = operator_of(node)
         lists = 0
 
         def allowed(arg: Any) -> bool:

@@ -11,7 +11,7 @@ from torch import fx
 
 from magweld.frontend.control.rolling import Rolled
 from magweld.frontend.lifting.symbols import NotSymbolicError
-from magweld.frontend.operators.kinds import name_of
+from magweld.frontend.operators.kinds import operator_of
 from magweld.graphs.control_operators import ForOperator, joined
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def run_list_operator(
         return _joined(*args)
     if node.target is operator.getitem:
         raise NotSymbolicError("an element of a list")
-    name = node.target if isinstance(node.target, str) else name_of(node.target)
+    name = operator_of(node)
     form = _FORMS.get(name)
     tensors, dim = args[0], args[1] if len(args) > 1 else kwargs.get("dim", 0)
     if form is None or type(tensors) is not Collected or set(kwargs) - {"dim"}:

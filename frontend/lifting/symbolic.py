@@ -43,7 +43,7 @@ from magweld.frontend.lifting.symbols import (
     bounds,
     strides_hold,
 )
-from magweld.frontend.operators.kinds import name_of
+from magweld.frontend.operators.kinds import name_of, operator_of
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.tensors import GraphInput
 from magweld.frontend.operators.values_only import is_value_only
@@ -186,7 +186,7 @@ class FakeRun:
         """Run an operator on what the nodes have given that it takes."""
         for used in node.all_input_nodes:
             self.number(used)
-        name = str(node.target) if node.op == "call_method" else name_of(node.target)
+        name = operator_of(node)
         args = tuple(self.map(a, name, k) for k, a in enumerate(node.args))
         kwargs = {k: self.map(a, name, k) for k, a in node.kwargs.items()}
         self.values[node] = self.call(node, args, kwargs)

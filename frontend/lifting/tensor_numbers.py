@@ -21,7 +21,7 @@ from magweld.frontend.expressions.expressions import (
     SizeSource,
 )
 from magweld.frontend.lifting.state import Lifting
-from magweld.frontend.operators.kinds import name_of
+from magweld.frontend.operators.kinds import operator_of
 from magweld.frontend.operators.predicates import MAX_OPERATORS
 from magweld.frontend.operators.tensors import TensorMap
 
@@ -108,8 +108,7 @@ class _Follower:
         if node.target is torch.tensor:
             plain = len(node.args) == 1 and node.kwargs.keys() <= {"dtype", "device"}
             return self.find(node.args[0]) if plain else None
-        is_method = node.op == "call_method"
-        name = str(node.target) if is_method else name_of(node.target)
+        name = operator_of(node)
         function = _FUNCTIONS.get(name)
         if function is None or node.kwargs:
             return None

@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import Any, Final
 
 import torch
+from torch import fx
 from torch._ops import HigherOrderOperator
 
 from magweld.frontend.catalogue import StopRecordingError
@@ -130,6 +131,11 @@ def name_of(func: Any) -> str:
         verb = {"__get__": "get", "__set__": "set", "__delete__": "set"}[name]
         return f"{verb} {getattr(func.__self__, '__name__', '')}"
     return str(name)
+
+
+def operator_of(node: fx.Node) -> str:
+    """Return the name of the torch call that a node of a graph stands for."""
+    return node.target if isinstance(node.target, str) else name_of(node.target)
 
 
 def kind_of(name: str, args: tuple[Any, ...]) -> CallKind:
