@@ -52,11 +52,11 @@ def _iterate_elements(observer: Observer, source: Any) -> None:
         read_through(observer, source)
 
 
-def _callback(function: int, *iterables: int, keyword: str = "") -> Rule:
+def _callback(function: int, iterables: slice, keyword: str = "") -> Rule:
     """Return the rule of an iterator that calls its argument number `function`."""
 
     def rule(observer: Observer, call: NativeCall) -> None:
-        sources = tuple(call.args[i] for i in iterables if i < len(call.args))
+        sources = call.args[iterables]
         _iterate_all(observer, sources)
         given = call.args[function] if function < len(call.args) else None
         callback = call.kwargs.get(keyword, given)
@@ -72,15 +72,6 @@ def _starmap(observer: Observer, call: NativeCall) -> None:
     _iterate_elements(observer, source)
     if natives.prepare_callback(observer, function):
         natives.read_for_callbacks(observer, (source,))
-    observer.after = attributes.bear_top
-
-
-def _mapped(observer: Observer, call: NativeCall) -> None:
-    """`map` and `filter`: a callback, then iterables."""
-    function, *sources = call.args
-    _iterate_all(observer, tuple(sources))
-    if function is None or natives.prepare_callback(observer, function):
-        natives.read_for_callbacks(observer, tuple(sources))
     observer.after = attributes.bear_top
 
 
@@ -123,6 +114,12 @@ _ITERABLES: Final[tuple[Callable[..., Any], ...]] = (
     builtins.enumerate,
     builtins.zip,
 )
+# They call their first argument with items of the others.
+_MAPPING: Final = (
+    *(itertools.takewhile, itertools.dropwhile, itertools.filterfalse),
+    *(builtins.map, builtins.filter),
+)
+_CALLING: Final = _callback(0, slice(1, None))
 _GENERATOR_METHODS: Final = ("send", "throw", "close", "__next__", "__iter__")
 
 ITERATOR_RULES: Final[Entries] = (
@@ -130,14 +127,10 @@ ITERATOR_RULES: Final[Entries] = (
     (itertools.chain.__dict__["from_iterable"], _nested),
     (itertools.compress, _compress),
     (itertools.repeat, Annotation(rest=Use.KEEP, result=Result.NEW)),
-    (itertools.accumulate, _callback(1, 0, keyword="func")),
-    (itertools.groupby, _callback(1, 0, keyword="key")),
-    (itertools.takewhile, _callback(0, 1)),
-    (itertools.dropwhile, _callback(0, 1)),
-    (itertools.filterfalse, _callback(0, 1)),
+    (itertools.accumulate, _callback(1, slice(1), keyword="func")),
+    (itertools.groupby, _callback(1, slice(1), keyword="key")),
+    *((kind, _CALLING) for kind in _MAPPING),
     (itertools.starmap, _starmap),
-    (builtins.map, _mapped),
-    (builtins.filter, _mapped),
     (functools.reduce, _reduce),
     *((vars(types.GeneratorType)[name], _resume) for name in _GENERATOR_METHODS),
 )
