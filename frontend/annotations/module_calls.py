@@ -10,15 +10,20 @@ from __future__ import annotations
 import dis
 import functools
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
 import torch
+from torch.nn.modules.module import (
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_forward_hooks,
+    _global_forward_pre_hooks,
+)
 
 from magweld.frontend.monitor.annotation import Entries, ForwardingRule, NativeCall
-from magweld.frontend.monitor.code_table import Flow, parts_of, spread_count
+from magweld.frontend.monitor.code_table import JUMPS, Flow, parts_of
 from magweld.frontend.monitor.observer import Observer, Passed
 from magweld.frontend.rules.attributes import note_lookup, read_found
 from magweld.frontend.rules.functions import register_function
@@ -34,99 +39,98 @@ _PLAIN: Final = (dict, OrderedDict)
 # Flags of code that takes `*args` and `**kwargs`, and of what does not run at once.
 _VARIADIC: Final = 0x04 | 0x08
 _SUSPENDABLE: Final = 0x20 | 0x80 | 0x100 | 0x200
+# The functions of torch are known if they have the same instructions as those below.
+# The attributes of a module that the functions read: what the first one tests, which is
+# None unless the module is compiled; the second function; `forward`; then the hooks that
+# the second one tests. The hooks of all modules are global variables.
+_NAMES: Final = (
+    *("_compiled_call_impl", "_call_impl", "forward"),
+    *("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks"),
+)
+_SHARED: Final = (
+    *("_global_backward_pre_hooks", "_global_backward_hooks"),
+    *("_global_forward_hooks", "_global_forward_pre_hooks"),
+)
 
 
-class _Part(NamedTuple):
-    """What an instruction does on a way through a function.
+def _as_first(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Do what the first function does."""
+    if self._compiled_call_impl is not None:
+        return self._compiled_call_impl(*args, **kwargs)
+    return self._call_impl(*args, **kwargs)
+
+
+def _as_second(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Do what the second function does up to its first return, behind all its tests."""
+    forward_call = self._slow_forward if torch._C._get_tracing_state() else self.forward
+    if not (
+        self._backward_hooks
+        or self._backward_pre_hooks
+        or self._forward_hooks
+        or self._forward_pre_hooks
+        or _global_backward_pre_hooks
+        or _global_backward_hooks
+        or _global_forward_hooks
+        or _global_forward_pre_hooks
+    ):
+        return forward_call(*args, **kwargs)
+    raise NotImplementedError
+
+
+# Instructions that only prepare a frame, or do nothing.
+_PREPARING: Final = frozenset(
+    {"CACHE", "COPY_FREE_VARS", "EXTENDED_ARG", "MAKE_CELL", "NOP"}
+)
+# Functions within a function make cells of its variables.
+_SAME: Final = {
+    "LOAD_DEREF": "LOAD_FAST",
+    "LOAD_FAST_CHECK": "LOAD_FAST",
+    "STORE_DEREF": "STORE_FAST",
+}
+
+
+class _Begin(NamedTuple):
+    """What a function does up to one of its returns.
 
     Attributes:
-        kind: What it does.
-        about: A name, or a number of values.
-    """
-
-    kind: str
-    about: Any = None
-
-
-class _Way(NamedTuple):
-    """The way through a function on which all that it tests is false or None.
-
-    Attributes:
-        parts: What its instructions do, up to the first that returns.
+        form: How many arguments it takes by name, and flags of its code.
+        parts: Its instructions, with what each is about; of a jump the number of the
+            one that it leads to, -1 for one behind.
         call: Offset of the last call with `*args` and `**kwargs`.
     """
 
-    parts: list[_Part]
+    form: tuple[int, ...]
+    parts: list[tuple[str, Any]]
     call: int
 
 
-# What instructions of CPython 3.11 to 3.14 do, "" for nothing that matters here.
-_KINDS: Final = {
-    name: kind
-    for kind, names in {
-        "": (
-            "CACHE COPY_FREE_VARS EXTENDED_ARG JUMP_FORWARD MAKE_CELL NOP PRECALL"
-            " PUSH_NULL RESUME TO_BOOL"
-        ),
-        "attribute": "LOAD_ATTR LOAD_METHOD",
-        "call": "CALL",
-        "global": "LOAD_GLOBAL",
-        "is none": "POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE"
-        " POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE",
-        "is true": "POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_TRUE"
-        " POP_JUMP_IF_FALSE POP_JUMP_IF_TRUE",
-        "load": "LOAD_DEREF LOAD_FAST LOAD_FAST_CHECK",
-        "map": "BUILD_MAP",
-        "merge": "DICT_MERGE",
-        "return": "RETURN_VALUE",
-        "spread": "CALL_FUNCTION_EX",
-        "store": "STORE_DEREF STORE_FAST",
-    }.items()
-    for name in names.split()
-}
-_JUMPS_HERE: Final = ("_IF_FALSE", "_IF_NONE", "JUMP_FORWARD")
-_NAMING: Final = ("attribute", "global", "load", "store")
-_COUNTING: Final = ("call", "map", "merge")
-# What is called, a place beside it, positional and keyword arguments.
-_SPREAD: Final = 4
-
-
-def _way(function: Any) -> _Way | None:
-    """Return the way through a function of the form `f(self, *args, **kwargs)`.
-
-    None if it is no such function, handles exceptions, or does what is not known here.
-    """
+def _begin(function: Any, returns: int) -> _Begin | None:
+    """Return what a function does up to a return; None if it handles exceptions."""
     if type(function) is not FunctionType:
         return None
     code = function.__code__
-    count = code.co_argcount, code.co_kwonlyargcount
-    if count != (1, 0) or code.co_flags & (_VARIADIC | _SUSPENDABLE) != _VARIADIC:
-        return None
-    flow = Flow(code)
-    parts: list[_Part] = []
-    offset, call = 0, -1
-    while not parts or parts[-1].kind != "return":
-        read = flow.index[offset]
-        known = [_part(one) for one in parts_of(read)]
-        if None in known or flow.covering(offset):
+    flow, call = Flow(code), -1
+    reads: list[dis.Instruction] = []
+    numbers: dict[int, int] = {}
+    for read in flow.instructions:
+        if flow.covering(read.offset):
             return None
-        parts += [part for part in known if part is not None and part.kind]
+        numbers[read.offset] = len(reads)
         if read.opname == "CALL_FUNCTION_EX":
-            call = offset
-        jumps = read.opname.endswith(_JUMPS_HERE)
-        offset = read.argval if jumps else flow.following.get(offset, -1)
-    return _Way(parts, call)
-
-
-def _part(read: dis.Instruction) -> _Part | None:
-    kind = _KINDS.get(read.opname)
-    if kind is None:
-        return None
-    if kind in _NAMING:
-        return _Part(kind, read.argval)
-    if kind == "spread":
-        return _Part(kind, spread_count(read.arg or 0))
-    return _Part(kind, read.arg if kind in _COUNTING else None)
+            call = read.offset
+        reads += [one for one in parts_of(read) if one.opname not in _PREPARING]
+        returns -= read.opname == "RETURN_VALUE"
+        if not returns:
+            break
+    parts = [
+        (
+            _SAME.get(one.opname, one.opname),
+            numbers.get(one.argval, -1) if one.opcode in JUMPS else one.argval,
+        )
+        for one in reads
+    ]
+    flags = code.co_flags & (_VARIADIC | _SUSPENDABLE)
+    return _Begin((code.co_argcount, code.co_kwonlyargcount, flags), parts, call)
 
 
 @dataclass(frozen=True)
@@ -137,87 +141,25 @@ class _Calls:
         second: The second function, an attribute of the module.
         codes: Code of both.
         offsets: Of the calls by which they hand on.
-        names: The attributes of the module that they read: what the first one tests,
-            which is None unless the module is compiled; the second function; `forward`;
-            then the hooks that the second one tests.
-        shared: Global variables that it tests: the hooks of all modules.
     """
 
     second: Any
     codes: tuple[CodeType, CodeType]
     offsets: tuple[int, int]
-    names: tuple[str, ...]
-    shared: tuple[str, ...]
-
-
-_FORWARD: Final = "forward"
 
 
 @functools.cache
 def _known_calls() -> _Calls | None:
     """Return the functions of this torch; None if they do what is not known here."""
-    first = _way(_CALL)
-    read = [] if first is None else _named(first.parts, "attribute")
-    if first is None or len(read) != 2:
-        return None
-    compiled, name = read
-    this = _Part("load", _CALL.__code__.co_varnames[0])
-    begin = [this, _Part("attribute", compiled), _Part("is none")]
-    begin += [this, _Part("attribute", name)]
-    second = class_dict(torch.nn.Module).get(name)
-    way = _way(second)
-    if way is None or first.parts != begin + _handing_on(_CALL.__code__):
-        return None
-    tests = _tests(second.__code__, way.parts)
-    if tests is None:
-        return None
-    codes, offsets = (_CALL.__code__, second.__code__), (first.call, way.call)
-    hooks, shared = tests
-    names = (compiled, name, _FORWARD, *hooks)
-    return _Calls(second, codes, offsets, names, shared)
-
-
-def _named(parts: Sequence[_Part], kind: str) -> list[Any]:
-    return [part.about for part in parts if part.kind == kind]
-
-
-def _handing_on(code: CodeType) -> list[_Part]:
-    """Return the end of a way: a call with the further arguments of the function."""
-    _, args, kwargs = code.co_varnames[:3]
-    given = [_Part("load", args), _Part("map", 0), _Part("load", kwargs)]
-    return [*given, _Part("merge", 1), _Part("spread", _SPREAD), _Part("return")]
-
-
-def _tests(
-    code: CodeType, parts: list[_Part]
-) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return what the second function tests before it runs `forward`.
-
-    Returns:
-        Attributes of the module, then global variables; None if it does anything else.
-    """
-    this = _Part("load", code.co_varnames[0])
-    taken = code.co_varnames[:3]
-    stored = [name for name in _named(parts, "store") if name not in taken]
-    begin = [_Part("global", "torch"), _Part("attribute", "_C")]
-    begin += [_Part("attribute", _TRACING_STATE.__name__), _Part("call", 0)]
-    begin += [_Part("is true"), this, _Part("attribute", _FORWARD)]
-    begin += [_Part("store", name) for name in stored]
-    end = [*(_Part("load", name) for name in stored), *_handing_on(code)]
-    first, last = len(begin), len(parts) - len(end)
-    if len(stored) != 1 or parts[:first] != begin or parts[last:] != end:
-        return None
-    hooks: list[str] = []
-    shared: list[str] = []
-    while first < last:
-        own = parts[first] == this
-        tested, test = parts[first + own : first + own + 2]
-        kinds = (tested.kind, test.kind)
-        if kinds != ("attribute" if own else "global", "is true"):
+    second = class_dict(torch.nn.Module).get(_NAMES[1])
+    offsets = []
+    for function, known, returns in ((_CALL, _as_first, 2), (second, _as_second, 1)):
+        found, wanted = _begin(function, returns), _begin(known, returns)
+        if found is None or wanted is None or found[:2] != wanted[:2]:
             return None
-        (hooks if own else shared).append(tested.about)
-        first += own + 2
-    return (tuple(hooks), tuple(shared)) if first == last else None
+        offsets.append(found.call)
+    codes = (_CALL.__code__, second.__code__)
+    return _Calls(second, codes, (offsets[0], offsets[1]))
 
 
 class _Plain(NamedTuple):
@@ -269,7 +211,7 @@ def _plain(observer: Observer, call: NativeCall, known: _Calls) -> _Plain | None
         return None
     if (_CALL.__code__, known.second.__code__) != known.codes:
         return None
-    found = [graph.plans.lookup(call.args[0], name) for name in known.names]
+    found = [graph.plans.lookup(call.args[0], name) for name in _NAMES]
     forward = _forward(observer, known, *found[:3])
     tracer = _tracer(observer, known.second.__globals__)
     tables = found[3:]
@@ -278,7 +220,7 @@ def _plain(observer: Observer, call: NativeCall, known: _Calls) -> _Plain | None
     if any(table.how is not Lookup.INSTANCE for table in tables):
         return None
     values = [table.value for table in tables]
-    shared = [known.second.__globals__.get(name) for name in known.shared]
+    shared = [known.second.__globals__.get(name) for name in _SHARED]
     if any(type(value) not in _PLAIN or value for value in (*values, *shared)):
         return None
     return _Plain(found, values, shared, forward, tracer)
@@ -321,11 +263,11 @@ def _read(observer: Observer, module: Any, known: _Calls, plain: _Plain) -> None
     namespace = namespace_of(graph, module)
     assert namespace is not None, "a module has its hooks there"
     kind = type(module)
-    if not graph.plans.is_noted(kind, known.names):
-        for name, found in zip(known.names, plain.found, strict=True):
+    if not graph.plans.is_noted(kind, _NAMES):
+        for name, found in zip(_NAMES, plain.found, strict=True):
             note_lookup(graph, module, name, found)
-        graph.plans.note(kind, known.names)
-    for name in known.names:
+        graph.plans.note(kind, _NAMES)
+    for name in _NAMES:
         read_item(graph, namespace.obj, name)
     for function in (known.second, plain.forward):
         register_function(session, function)
@@ -342,7 +284,7 @@ def _read_shared(observer: Observer, known: _Calls, plain: _Plain) -> None:
     """Record what the functions read that all modules share."""
     graph, namespace = observer.session.graph, known.second.__globals__
     graph.constant(namespace)
-    for name in ("torch", *known.shared):
+    for name in ("torch", *_SHARED):
         read_item(graph, namespace, name)
     for owner, name in ((torch, "_C"), (plain.tracer, _TRACING_STATE.__name__)):
         read_found(observer, owner, name, graph.plans.lookup(owner, name))

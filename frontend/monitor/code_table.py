@@ -34,7 +34,7 @@ _TERMINAL: Final = frozenset(
 )
 # A variable of this name is never set: deleting it raises. Continuations end so.
 TRAP: Final = "<stop>"
-_JUMPS: Final = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
+JUMPS: Final = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 # Instructions that run what the program calls.
 CALLS: Final = ("CALL", "CALL_FUNCTION_EX", "CALL_KW")
 # 3.13 pushes a callable and then its receiver, or an empty slot; other versions push
@@ -310,7 +310,7 @@ class Flow:
         result = []
         if not _is_terminal(instruction):
             result.append(self.following.get(instruction.offset, -1))
-        if instruction.opcode in _JUMPS:
+        if instruction.opcode in JUMPS:
             target = instruction.argval
             result.append(target)
             result += self._skipped(target)
@@ -357,7 +357,7 @@ class Flow:
                     break
                 instruction = self.index[offset]
                 depth[offset] = now
-                if instruction.opcode in _JUMPS:
+                if instruction.opcode in JUMPS:
                     after = now + effect(instruction, jump=True)
                     work.append((instruction.argval, after))
                 if _is_terminal(instruction):
