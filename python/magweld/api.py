@@ -23,7 +23,6 @@ from magweld.control_graph import import_control
 from magweld.control_text import control_module
 from magweld.cut_graph import CompilePiece, CutGraph
 from magweld.diagnostics import MagweldError, UnsupportedError
-from magweld.frontend.explain import describe_plan
 from magweld.frontend.operators.torch_state import torch_state
 from magweld.graphs.all_sizes import Examples
 from magweld.graphs.autocast import graph_runner
@@ -38,6 +37,7 @@ from magweld.native_code import code_cache, obtain
 from magweld.packed_text import unpack_text
 from magweld.passes.infrastructure.phases import GRAPH_PHASES, PHASES, Phase
 from magweld.piecewise import PiecewiseGraph, has_control
+from magweld.report_text import describe_plan
 from magweld.reports import members_of
 from magweld.runtime.container import encode_parts, encode_request
 from magweld.runtime.disassembly import disassemble

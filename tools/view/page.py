@@ -13,7 +13,8 @@ from magweld.api import PASSES
 from magweld.columns import seconds_text
 from magweld.frontend import Record
 from magweld.frontend.catalogue import Break
-from magweld.frontend.explain import Recompile, describe_plan
+from magweld.frontend.explain import Recompile
+from magweld.report_text import describe_plan
 from magweld.reports import members_of
 from magweld.tools.view.differences import differences
 from magweld.tools.view.ir_texts import piece_texts, subgraph_texts
