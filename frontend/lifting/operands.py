@@ -27,7 +27,7 @@ from magweld.frontend.lifting.tensor_numbers import (
     require_integers,
 )
 from magweld.frontend.monitor.code_table import CALLS
-from magweld.frontend.operators.kinds import name_of
+from magweld.frontend.operators.kinds import FORMLESS, name_of
 from magweld.frontend.operators.predicates import (
     Memory,
     Predicate,
@@ -45,17 +45,6 @@ from magweld.frontend.state.nodes import Kind, Node
 
 if TYPE_CHECKING:
     from magweld.frontend.session.session import Session
-
-# Questions about a tensor whose answer needs no sizes.
-_FORMLESS: Final = frozenset(
-    (
-        "get dtype|get device|get layout|get requires_grad|get is_cpu|get is_cuda"
-        "|get is_meta|get is_sparse|get is_quantized|get is_nested|get is_mkldnn"
-        "|get is_sparse_csr|get itemsize|element_size|is_floating_point|is_complex"
-        "|is_signed|is_conj|is_neg|is_tensor|get_device|is_inference|get names"
-        "|has_names|type|promote_types|can_cast|_is_zerotensor"
-    ).split("|")
-)
 
 Lifted = tuple[Expression | None, ...]
 
@@ -139,7 +128,7 @@ class Operands:
         self, func: Any, name: str, args: Any, kwargs: Any, result: Any
     ) -> None:
         """Take note of a question about tensors and its answer."""
-        if self.is_symbolic and name not in _FORMLESS:
+        if self.is_symbolic and name not in FORMLESS:
             self._asked().note(func, name, args, kwargs, result)
 
     def _asked(self) -> Queries:

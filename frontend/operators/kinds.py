@@ -33,49 +33,58 @@ class CallKind(Enum):
     CHECK = auto()  # raises unless a condition holds
 
 
-_METADATA: Final = """
-    get shape, get dtype, get device, get layout, get ndim, get requires_grad,
-    get is_cpu, get is_cuda, get is_meta, get is_sparse, get is_sparse_csr,
-    get is_quantized, get is_nested, get is_mkldnn, get is_mps, get is_xla, get is_xpu,
-    get is_vulkan, get is_ipu, get is_maia, get is_mtia, get itemsize, get nbytes,
-    get names,
-    size, dim, ndimension, numel, nelement, stride, storage_offset, element_size,
-    is_contiguous, is_floating_point, is_complex, is_signed, is_conj, is_neg,
-    is_tensor, get_device, __len__, is_same_size, dense_dim, sparse_dim, is_inference,
-    dim_order, _is_zerotensor, has_names, type, result_type, promote_types, can_cast
-"""
+def _names(text: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in text.split(","))
+
+
+# Questions about a tensor: their answers follow from its type and flags,
+FORMLESS: Final = _names("""
+    get dtype, get device, get layout, get requires_grad, get is_cpu, get is_cuda,
+    get is_meta, get is_sparse, get is_sparse_csr, get is_quantized, get is_nested,
+    get is_mkldnn, get is_mps, get is_xla, get is_xpu, get is_vulkan, get is_ipu,
+    get is_maia, get is_mtia, get itemsize, get names, element_size, is_floating_point,
+    is_complex, is_signed, is_conj, is_neg, is_tensor, get_device, is_inference,
+    _is_zerotensor, has_names, type, promote_types, can_cast
+""")
+# also from how many dimensions it has,
+RANKS: Final = _names("get ndim, dim, ndimension, result_type")
+# or from its sizes and strides.
+SIZES: Final = _names("""
+    get shape, get nbytes, size, numel, nelement, stride, storage_offset, is_contiguous,
+    __len__, is_same_size, dense_dim, sparse_dim, dim_order
+""")
 # The flag of old is always false; asking for it warns.
-_STATE: Final = """
+_STATE: Final = _names("""
     _set_grad_enabled, get volatile, set_autocast_enabled, set_autocast_dtype,
     set_autocast_cache_enabled, autocast_increment_nesting, leave_autocast
-"""
-_VALUE: Final = """
+""")
+_VALUE: Final = _names("""
     item, tolist, numpy, __bool__, __int__, __float__, __index__, __complex__,
     __array__, __contains__, __repr__, __format__, __hash__, data_ptr, equal, allclose,
     is_nonzero, __dlpack__, __reduce_ex__, untyped_storage, storage, _typed_storage
-"""
-_ATTRIBUTE: Final = """
+""")
+_ATTRIBUTE: Final = _names("""
     get is_leaf, get output_nr, get _version, get name, get _base,
     get _cdata, get _is_view, get is_shared, is_shared, is_pinned, is_set_to
-"""
-_WRITE: Final = """
+""")
+_WRITE: Final = _names("""
     set data, set requires_grad, set grad, set names, set _grad, requires_grad_, set_,
     detach_, resize_, resize_as_, share_memory_, pin_memory, rename_, apply_, map_,
     as_strided_, swap_tensors, t_, transpose_, squeeze_, unsqueeze_, swapaxes_,
     swapdims_
-"""
-_AUTOGRAD: Final = """
+""")
+_AUTOGRAD: Final = _names("""
     get grad, get grad_fn, get _grad, get _grad_fn, get _backward_hooks, backward,
     register_hook, retain_grad, get retains_grad, register_post_accumulate_grad_hook,
     grad, set _backward_hooks
-"""
-_CHECK: Final = "_assert"
-_RANDOM: Final = "manual_seed, seed, set_rng_state, get_rng_state"
+""")
+_CHECK: Final = _names("_assert")
+_RANDOM: Final = _names("manual_seed, seed, set_rng_state, get_rng_state")
 
 _KINDS: Final = {
-    name.strip(): kind
+    name: kind
     for names, kind in (
-        (_METADATA, CallKind.METADATA),
+        (FORMLESS | RANKS | SIZES, CallKind.METADATA),
         (_STATE, CallKind.STATE),
         (_VALUE, CallKind.VALUE),
         (_ATTRIBUTE, CallKind.ATTRIBUTE),
@@ -84,7 +93,7 @@ _KINDS: Final = {
         (_RANDOM, CallKind.RANDOM),
         (_CHECK, CallKind.CHECK),
     )
-    for name in names.split(",")
+    for name in names
 }
 
 # What these tell about a tensor that needs no gradient follows from that alone.
@@ -96,22 +105,10 @@ _OF_NEW_TENSORS: Final = frozenset(
     {"get _backward_hooks", "get _grad", "get grad", "get grad_fn"}
 )
 # Changes of form that stay within the graph when it has made the tensor.
-_FORM_WRITES: Final = frozenset(
-    {
-        "detach_",
-        "requires_grad_",
-        "resize_",
-        "resize_as_",
-        "set data",
-        "set requires_grad",
-        "squeeze_",
-        "swapaxes_",
-        "swapdims_",
-        "t_",
-        "transpose_",
-        "unsqueeze_",
-    }
-)
+_FORM_WRITES: Final = _names("""
+    set data, set requires_grad, requires_grad_, detach_, resize_, resize_as_, t_,
+    transpose_, squeeze_, unsqueeze_, swapaxes_, swapdims_
+""")
 
 # They may give another size to the memory as well.
 RESIZES: Final = frozenset({"resize_", "resize_as_"})

@@ -8,27 +8,9 @@ import torch
 from torch import fx
 
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.operators.kinds import RANKS, SIZES
 from magweld.frontend.operators.watch import OperatorWatch
 
-# Questions about a tensor whose answer needs its sizes; all others need its type.
-_SIZES: Final = frozenset(
-    {
-        "__len__",
-        "dense_dim",
-        "dim_order",
-        "get nbytes",
-        "get shape",
-        "is_contiguous",
-        "is_same_size",
-        "nelement",
-        "numel",
-        "size",
-        "sparse_dim",
-        "storage_offset",
-        "stride",
-    }
-)
-_RANKS: Final = frozenset({"get ndim", "dim", "ndimension", "result_type"})
 # Operators that drop a dimension when its size is one.
 _SQUEEZES: Final = ("squeeze", "squeeze_copy")
 # Operators whose tuple has one tensor per dimension, whatever the sizes are.
@@ -55,9 +37,9 @@ class Shapes:
 
     def decides(self, name: str, inputs: list[fx.Node]) -> bool:
         """Return whether the answer to a question about tensors is a value."""
-        if name in _SIZES:
+        if name in SIZES:
             return any(node in self._open for node in inputs)
-        return name in _RANKS and any(node in self._rankless for node in inputs)
+        return name in RANKS and any(node in self._rankless for node in inputs)
 
     def note(self, node: fx.Node, name: str, watch: OperatorWatch, result: Any) -> None:
         """Take note of the shapes of the results of one operator.
