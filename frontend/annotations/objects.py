@@ -161,7 +161,7 @@ def _lock(observer: Observer, call: NativeCall) -> None:
     graph = observer.session.graph
     node = graph.require(lock)
     if observer.session.in_branch:
-        # A way on trial may end before it gives the lock back.
+        # A branch on trial may end before it gives the lock back.
         graph.changes(node)
     owned = getattr(lock, "_is_owned", getattr(lock, "locked", None))
     assert owned is not None, "a lock tells whether it is taken"

@@ -10,7 +10,7 @@ import torch
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.control.flow import flow_of
 from magweld.frontend.control.frame_state import FrameState, read_state, state_at_end
-from magweld.frontend.control.ifs import Branch
+from magweld.frontend.control.ifs import IfScope
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.regions import (
     check_handlers,
@@ -20,7 +20,7 @@ from magweld.frontend.control.regions import (
 )
 from magweld.frontend.control.scopes import Scope, TrialBranch, TrialEndedError
 from magweld.frontend.control.trials import Trials
-from magweld.frontend.control.whiles import Loop
+from magweld.frontend.control.whiles import WhileScope
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import RESULT, Observer
 from magweld.frontend.operators.predicates import Predicate
@@ -220,7 +220,7 @@ class Branches(Trials):
         """Refuse a change of state from before an open scope.
 
         Raises:
-            StopRecordingError: It happens in a way on trial, or in a branch that has
+            StopRecordingError: It happens in a branch on trial, or in one that has
                 no guard.
         """
         graph = self.session.graph
@@ -280,9 +280,9 @@ class Branches(Trials):
             form = with_tests(flow, form, test)
         scope: Scope
         if form is None:
-            scope = Branch(self, flow, row, observer, tensor, outcome)
+            scope = IfScope(self, flow, row, observer, tensor, outcome)
         else:
-            scope = Loop(self, flow, row, form, observer, tensor)
+            scope = WhileScope(self, flow, row, form, observer, tensor)
         scope.test = test
         scope.predicates.append(predicate)
         self.scopes.append(scope)

@@ -56,7 +56,7 @@ class Head:
 
 
 @dataclass(eq=False)
-class Loop:
+class ForLoop:
     """A `for` loop over a range.
 
     Attributes:
@@ -124,12 +124,12 @@ class Loops:
     def __init__(
         self, lifting: Lifting, session: Session, recorder: OperatorRecorder
     ) -> None:
-        self.all: list[Loop] = []
+        self.all: list[ForLoop] = []
         self.valued: set[fx.Node] = set()
         self._lifting = lifting
         self._recorder = recorder
         self._operators = session.operators
-        self._by_iterator: dict[int, Loop] = {}
+        self._by_iterator: dict[int, ForLoop] = {}
         self._appends = 0
         self._row_reads: Counter[int] = Counter()
 
@@ -139,7 +139,7 @@ class Loops:
         self, iterator: Any, source: range, parts: tuple[Expression | None, ...]
     ) -> None:
         """Take note of an iterator over a range whose parts are lifted."""
-        loop = Loop(iterator, source, parts, where=self._recorder.where_text())
+        loop = ForLoop(iterator, source, parts, where=self._recorder.where_text())
         self._lifting.scalars.shaping.update(part for part in parts if part is not None)
         self.all.append(loop)
         self._by_iterator[id(iterator)] = loop
@@ -262,18 +262,18 @@ class Loops:
         """Take note that a change that was about to happen does not."""
         self._appends = 0
 
-    def _open(self) -> list[Loop]:
+    def _open(self) -> list[ForLoop]:
         return [loop for loop in self.all if loop.is_open]
 
     def _is_tensor(self, obj: Any) -> bool:
         return self._operators.is_tensor(type(obj))
 
-    def _note_tail(self, loop: Loop, target: list[Any]) -> None:
+    def _note_tail(self, loop: ForLoop, target: list[Any]) -> None:
         if id(target) in loop.known:
             loop.lists.setdefault(id(target), target)
             loop.tails[id(target)] = loop.tails.get(id(target), 0) + 1
 
-    def _add_head(self, loop: Loop, shadow: Shadow) -> None:
+    def _add_head(self, loop: ForLoop, shadow: Shadow) -> None:
         observer = shadow.observer
         session = observer.session
         assert shadow.step is not None, "an instruction is running"
@@ -309,7 +309,7 @@ class Loops:
             operator_state(),
         )
 
-    def _lengths(self, loop: Loop) -> dict[int, int]:
+    def _lengths(self, loop: ForLoop) -> dict[int, int]:
         lengths = {key: len(target) for key, target in loop.lists.items()}
         for key, length in lengths.items():
             if loop.heads:

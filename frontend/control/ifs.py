@@ -10,7 +10,7 @@ from magweld.frontend.control.flow import Flow
 from magweld.frontend.control.frame_state import FrameState, read_state
 from magweld.frontend.control.merge import DifferenceError, Pairs
 from magweld.frontend.control.pieces import Piece, effects_of
-from magweld.frontend.control.regions import ways_of, why_not
+from magweld.frontend.control.regions import branches_of, why_not
 from magweld.frontend.control.scopes import Scope
 from magweld.frontend.control.trials import Trials
 from magweld.frontend.monitor.code_table import Row
@@ -19,7 +19,7 @@ from magweld.frontend.operators.torch_state import operator_state
 from magweld.graphs.control_operators import IfOperator
 
 
-class Branch(Scope):
+class IfScope(Scope):
     """A conditional jump on a tensor whose taken branch is running."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Branch(Scope):
         self._trial = trials.new_trial(row, join)
         super().__init__(observer, join, row, self._trial.start)
         self._modes = operator_state()
-        self._other = self._run_other(ways_of(row, outcome)[1], state)
+        self._other = self._run_other(branches_of(row, outcome)[1], state)
         if self._trial.state is None:
             raise DifferenceError(self._trial.failure)
         # Last operator before the taken branch.

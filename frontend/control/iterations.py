@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import torch
 from torch import fx
 
-from magweld.frontend.control.fors import Head, Loop
+from magweld.frontend.control.fors import Head, ForLoop
 from magweld.frontend.control.isomorphism import are_isomorphic
 from magweld.frontend.control.loop_state import Path
 from magweld.frontend.control.merge import DifferenceError
@@ -49,7 +49,7 @@ class Iterations:
     """
 
     def __init__(
-        self, recorder: OperatorRecorder, lifting: Lifting, loop: Loop, first: int
+        self, recorder: OperatorRecorder, lifting: Lifting, loop: ForLoop, first: int
     ) -> None:
         self._recorder = recorder
         self._lifting = lifting

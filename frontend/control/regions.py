@@ -47,7 +47,7 @@ def why_not_function(flow: Flow, region: list[Row], depth: int) -> str:
     return ""
 
 
-def ways_of(row: Row, outcome: bool) -> tuple[int, int]:
+def branches_of(row: Row, outcome: bool) -> tuple[int, int]:
     """Return the offsets at which the taken and the other branch begin."""
     target = row.argval
     following = next((at for at in row.normal if at != target), target)

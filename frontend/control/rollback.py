@@ -51,7 +51,7 @@ class Rollback:
         if storage in self._saved or storage in self._made:
             return
         if self._before[0] is not None:
-            self._before[0](tensor, args)  # a way within a way
+            self._before[0](tensor, args)  # a branch within a branch
         if torch.is_grad_enabled() and any(map(_requires_grad, (tensor, *args))):
             # The write would change the autograd graph, which nothing undoes.
             raise StopRecordingError("tensor-value", "a write with gradients")

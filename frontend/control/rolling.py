@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from torch import fx
 
-from magweld.frontend.control.fors import Loop, Loops
+from magweld.frontend.control.fors import ForLoop, Loops
 from magweld.frontend.control.iterations import Iterations
 from magweld.frontend.control.loop_body import Body
 from magweld.frontend.control.loop_state import Path
@@ -82,7 +82,7 @@ def roll_loops(recorder: OperatorRecorder, lifting: Lifting, found: Loops) -> No
         _bind_list(recorder, loops, key, nodes)
 
 
-def _contents(recorder: OperatorRecorder, loops: Sequence[Loop]) -> Contents:
+def _contents(recorder: OperatorRecorder, loops: Sequence[ForLoop]) -> Contents:
     contents: Contents = {}
     for loop in loops:
         if loop.failure or not loop.closed:
@@ -95,7 +95,7 @@ def _contents(recorder: OperatorRecorder, loops: Sequence[Loop]) -> Contents:
     return contents
 
 
-def _leave_unrolled(recorder: OperatorRecorder, lifting: Lifting, loop: Loop) -> None:
+def _leave_unrolled(recorder: OperatorRecorder, lifting: Lifting, loop: ForLoop) -> None:
     parts = [part for part in loop.parts if part is not None]
     if loop.closed and len(loop.heads) <= _MIN_ITERATIONS:
         # A call with more iterations may tell whether there is an operator.
@@ -108,7 +108,7 @@ def _leave_unrolled(recorder: OperatorRecorder, lifting: Lifting, loop: Loop) ->
     _forget_shapes(lifting, loop)
 
 
-def _forget_shapes(lifting: Lifting, loop: Loop) -> None:
+def _forget_shapes(lifting: Lifting, loop: ForLoop) -> None:
     leaves = set(loop.leaves)
     for group in (lifting.scalars.shaping, lifting.operands.risky):
         found = {e for e in group if leaves & set(topological([e]))}
@@ -116,7 +116,7 @@ def _forget_shapes(lifting: Lifting, loop: Loop) -> None:
 
 
 def _roll(
-    recorder: OperatorRecorder, lifting: Lifting, loop: Loop, contents: Contents
+    recorder: OperatorRecorder, lifting: Lifting, loop: ForLoop, contents: Contents
 ) -> None:
     if loop.failure or not loop.closed:
         raise DifferenceError(loop.failure or "it is left early")
@@ -137,7 +137,7 @@ def _roll(
     raise difference
 
 
-def _check_numbers(lifting: Lifting, loop: Loop) -> None:
+def _check_numbers(lifting: Lifting, loop: ForLoop) -> None:
     simplify = lifting.simplifier()
     parts = [part for part in loop.parts if part is not None]
     if all(isinstance(simplify(part), Literal) for part in parts):
@@ -287,7 +287,7 @@ class _Rolling:
 
 
 def _bind_list(
-    recorder: OperatorRecorder, loops: Sequence[Loop], key: int, nodes: list[fx.Node]
+    recorder: OperatorRecorder, loops: Sequence[ForLoop], key: int, nodes: list[fx.Node]
 ) -> None:
     rolled = [loop for loop in loops if key in loop.lists and not loop.failure]
     if rolled:

@@ -88,7 +88,7 @@ class Scope:
         """Make an operator of it.
 
         Args:
-            state: The values at its end, in the way that the program went.
+            state: The values at its end, in the branch that the program took.
             row: The instruction there.
 
         Raises:

@@ -109,7 +109,7 @@ class _Step:
         )
 
 
-class Loop(Scope):
+class WhileScope(Scope):
     """A loop whose only way out is the test of a tensor, while it runs.
 
     Two iterations run on trial. The second starts from what the first has left: tensors
