@@ -12,8 +12,12 @@ from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.expressions.expressions import Expression, text_of
-from magweld.frontend.mock.lifted_parts import Lifted, lift_fill, lift_recipe
-from magweld.frontend.mock.rebuild import extend_dict, namespace_fills, recipe_for
+from magweld.frontend.mock.rebuild import (
+    Lifted,
+    extend_dict,
+    namespace_fills,
+    recipe_for,
+)
 from magweld.frontend.state import steps
 from magweld.frontend.state.contents import (
     builtin_base,
@@ -27,6 +31,7 @@ from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, find_in_mro, find_own, is_class
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.paths import Paths
+from magweld.frontend.state.recipes import Recipe
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.set_writes import SetWrite
 from magweld.frontend.state.steps import Call, Constant, Fetched, Made, Mock, Output
@@ -114,12 +119,7 @@ class Planner:
         namespace = instance_dict(tensor)
         if namespace and number not in self._filled:
             self._filled.add(number)
-            fills = namespace_fills(tensor)
-            lifting = self.graph.lifting
-            if lifting is not None:
-                fills = tuple(
-                    lift_fill(lifting, tensor, namespace, fill) for fill in fills
-                )
+            fills = namespace_fills(tensor, self._part)
             self._pending += [(Output(number), *fill) for fill in fills]
 
     def _fetch(self, item: Node | Expression) -> Fetched:
@@ -128,10 +128,27 @@ class Planner:
         path = self._paths.of(item) if isinstance(item, Node) else text_of(item)
         return Fetched(self.fetched.index(item), path)
 
-    def _at(self, obj: Any, kind: Kind, key: Any, value: Any) -> steps.Source:
+    def _part(self, obj: Any, kind: Kind, key: Any, value: Any) -> Any:
+        """Return a part of an object, or what stands for it if it is lifted."""
         lifting = self.graph.lifting
         expression = None if lifting is None else lifting.at(obj, kind, key)
-        return self.source(value if expression is None else Lifted(expression))
+        return value if expression is None else Lifted(expression)
+
+    def _at(self, obj: Any, kind: Kind, key: Any, value: Any) -> steps.Source:
+        return self.source(self._part(obj, kind, key, value))
+
+    def _pin_others(self, obj: Any, recipe: Recipe) -> None:
+        """Pin what is lifted of an object and has no place in its recipe."""
+        lifting = self.graph.lifting
+        if lifting is None:
+            return
+        groups = (recipe.parts, *(contents for _, contents in recipe.fills))
+        lifted = [part for group in groups for part in group if type(part) is Lifted]
+        taken = {part.expression for part in lifted}
+        for space in (obj, instance_dict(obj)):
+            for _, expression in lifting.inside(space):
+                if expression not in taken:
+                    lifting.pin(expression)
 
     def _make(self, obj: Any) -> Made:
         known = self._made.get(id(obj))
@@ -145,9 +162,8 @@ class Planner:
             self._check_walk(obj)
         if id(obj) in self.graph.drained:
             raise StopRecordingError("result-object", "a set that was drained")
-        recipe = recipe_for(obj)
-        if self.graph.lifting is not None:
-            recipe = lift_recipe(self.graph.lifting, obj, recipe)
+        recipe = recipe_for(obj, self._part)
+        self._pin_others(obj, recipe)
         self._kept += (obj, recipe)
         if recipe.late:
             # A shell now, its content at the end: this is what closes cycles.

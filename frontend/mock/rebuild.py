@@ -10,9 +10,11 @@ import sys
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.expressions.expressions import Expression
 from magweld.frontend.state.contents import cell_value, elements, keys_of, slot_value
 from magweld.frontend.state.iterators import REBUILDABLE, remake
 from magweld.frontend.state.lookup import instance_dict
@@ -24,6 +26,7 @@ from magweld.frontend.state.mro import (
     python_slots,
 )
 from magweld.frontend.state.natives import base_value, is_array
+from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.recipes import Fill, Recipe
 from magweld.frontend.state.steps import (
     FUNCTION_FIELDS,
@@ -38,18 +41,32 @@ from magweld.frontend.state.steps import (
 from magweld.frontend.state.values import is_hashed_by_address
 
 
-def recipe_for(obj: Any) -> Recipe:
+@dataclass(frozen=True)
+class Lifted:
+    """Takes the place of a part of an object: the value of an expression."""
+
+    expression: Expression
+
+
+# Gives what stands for a part of an object: its holder, the kind of slot, key and value.
+Part = Callable[[Any, Kind, Any, Any], Any]
+
+
+def recipe_for(obj: Any, part: Part) -> Recipe:
     """Return how to make an object like `obj`.
+
+    Args:
+        part: Gives what stands for the parts that it has in slots.
 
     Raises:
         StopRecordingError: Its native state is not known to be complete.
     """
     kind = type(obj)
     if kind in _CONTENT:
-        return Recipe(kind, late=True, fills=_CONTENT[kind](obj))
+        return Recipe(kind, late=True, fills=_CONTENT[kind](obj, part))
     if kind in _BY_TYPE:
-        return _BY_TYPE[kind](obj)
-    return _array(obj) if is_array(obj) else _instance(obj)
+        return _BY_TYPE[kind](obj, part)
+    return _array(obj) if is_array(obj) else _instance(obj, part)
 
 
 def extend_dict(target: dict[Any, Any], items: list[Any]) -> None:
@@ -59,9 +76,16 @@ def extend_dict(target: dict[Any, Any], items: list[Any]) -> None:
         owner.__setitem__(target, key, value)
 
 
-def _pairs(obj: Any) -> tuple[Any, ...]:
-    entries = zip(keys_of(obj), elements(obj), strict=True)
-    return tuple(part for entry in entries for part in entry)
+def _pairs(obj: Any, part: Part) -> tuple[Any, ...]:
+    found: list[Any] = []
+    for key, value in zip(keys_of(obj), elements(obj), strict=True):
+        found += (key, part(obj, Kind.ITEM, key, value))
+    return tuple(found)
+
+
+def _items(obj: Any, base: Any, part: Part) -> tuple[Any, ...]:
+    items = enumerate(base.__iter__(obj))
+    return tuple(part(obj, Kind.INDEX, index, item) for index, item in items)
 
 
 def _check_order(items: tuple[Any, ...]) -> None:
@@ -71,44 +95,47 @@ def _check_order(items: tuple[Any, ...]) -> None:
         raise StopRecordingError("result-object", "a set with an order of its own")
 
 
-def _deque(obj: deque[Any]) -> Recipe:
+def _deque(obj: deque[Any], part: Part) -> Recipe:
     fills: tuple[Fill, ...] = ((deque.extend, tuple(obj)),)
     return Recipe(deque, ((), obj.maxlen), late=True, fills=fills)
 
 
-def _defaults(obj: Any) -> tuple[Fill, ...]:
+def _defaults(obj: Any, part: Part) -> tuple[Fill, ...]:
     factory = defaultdict.__dict__["default_factory"]
-    return ((extend_dict, _pairs(obj)), *_slot_fill(obj, factory))
+    return ((extend_dict, _pairs(obj, part)), *_slot_fill(obj, factory))
 
 
-def _tuple(obj: tuple[Any, ...]) -> Recipe:
-    return Recipe(tuple, tuple(obj), packed=True)
+def _tuple(obj: tuple[Any, ...], part: Part) -> Recipe:
+    return Recipe(tuple, _items(obj, tuple, part), packed=True)
 
 
-def _frozenset(obj: frozenset[Any]) -> Recipe:
+def _frozenset(obj: frozenset[Any], part: Part) -> Recipe:
     _check_order(tuple(obj))
     return Recipe(frozenset, tuple(obj), packed=True)
 
 
-def _slice(obj: Any) -> Recipe:
-    return Recipe(type(obj), (obj.start, obj.stop, obj.step))
+def _slice(obj: Any, part: Part) -> Recipe:
+    fields = ((name, type(obj).__dict__[name]) for name in ("start", "stop", "step"))
+    parts = (part(obj, Kind.SLOT, slot, getattr(obj, name)) for name, slot in fields)
+    return Recipe(type(obj), tuple(parts))
 
 
-def _method(obj: types.MethodType) -> Recipe:
+def _method(obj: types.MethodType, part: Part) -> Recipe:
     return Recipe(types.MethodType, (obj.__func__, obj.__self__))
 
 
-def _cell(obj: types.CellType) -> Recipe:
+def _cell(obj: types.CellType, part: Part) -> Recipe:
     value = cell_value(obj)
 
     def fill(cell: types.CellType, parts: list[Any]) -> None:
         set_cell(cell, parts[0])
 
-    fills: tuple[Fill, ...] = () if value is ABSENT else ((fill, (value,)),)
+    content = (part(obj, Kind.CELL, None, value),)
+    fills: tuple[Fill, ...] = () if value is ABSENT else ((fill, content),)
     return Recipe(types.CellType, late=True, fills=fills)
 
 
-def _function(obj: types.FunctionType) -> Recipe:
+def _function(obj: types.FunctionType, part: Part) -> Recipe:
     parts = (
         obj.__code__,
         obj.__globals__,
@@ -117,38 +144,38 @@ def _function(obj: types.FunctionType) -> Recipe:
         *(obj.__closure__ or ()),
     )
     fields = tuple(getattr(obj, name) for name in FUNCTION_FIELDS)
-    fills = ((fill_function, fields), *namespace_fills(obj))
+    fills = ((fill_function, fields), *namespace_fills(obj, part))
     return Recipe(make_function, parts, fills=fills)
 
 
-def _partial(obj: functools.partial[Any]) -> Recipe:
+def _partial(obj: functools.partial[Any], part: Part) -> Recipe:
     parts = (obj.func, obj.args, obj.keywords)
-    return Recipe(make_partial, parts, fills=namespace_fills(obj))
+    return Recipe(make_partial, parts, fills=namespace_fills(obj, part))
 
 
-def _iterator(obj: Any) -> Recipe:
+def _iterator(obj: Any, part: Part) -> Recipe:
     found = remake(obj)
     if found is None:
         raise StopRecordingError("result-object", type(obj).__qualname__)
     return found
 
 
-def _view(name: str) -> Callable[[Any], Recipe]:
-    def recipe(obj: Any) -> Recipe:
+def _view(name: str) -> Callable[[Any, Part], Recipe]:
+    def recipe(obj: Any, part: Part) -> Recipe:
         return Recipe(getattr(dict, name), (gc.get_referents(obj)[0],))
 
     return recipe
 
 
-def _namespace(obj: types.SimpleNamespace) -> Recipe:
-    return Recipe(types.SimpleNamespace, late=True, fills=namespace_fills(obj))
+def _namespace(obj: types.SimpleNamespace, part: Part) -> Recipe:
+    return Recipe(types.SimpleNamespace, late=True, fills=namespace_fills(obj, part))
 
 
-def _proxy(obj: types.MappingProxyType[Any, Any]) -> Recipe:
+def _proxy(obj: types.MappingProxyType[Any, Any], part: Part) -> Recipe:
     return Recipe(types.MappingProxyType, (gc.get_referents(obj)[0],))
 
 
-def _copied(obj: Any) -> Recipe:
+def _copied(obj: Any, part: Part) -> Recipe:
     # The record keeps a copy of its own; a hit copies that.
     return Recipe(functools.partial(type(obj).__getitem__, obj[:], slice(None)))
 
@@ -166,7 +193,7 @@ def _array(obj: Any) -> Recipe:
 
 _EMPTY: Final[dict[int, int]] = {}
 _GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
-_BY_TYPE: Final[dict[type, Callable[[Any], Recipe]]] = {
+_BY_TYPE: Final[dict[type, Callable[[Any, Part], Recipe]]] = {
     functools.partial: _partial,
     **dict.fromkeys((*REBUILDABLE, *_GETTERS), _iterator),
     deque: _deque,
@@ -185,10 +212,10 @@ _BY_TYPE: Final[dict[type, Callable[[Any], Recipe]]] = {
 }
 
 
-def namespace_fills(obj: Any) -> tuple[Fill, ...]:
+def namespace_fills(obj: Any, part: Part) -> tuple[Fill, ...]:
     """Return what fills the instance dict of a new object."""
     namespace = instance_dict(obj)
-    return ((fill_namespace, _pairs(namespace)),) if namespace else ()
+    return ((fill_namespace, _pairs(namespace, part)),) if namespace else ()
 
 
 def _slot_fills(obj: Any) -> tuple[Fill, ...]:
@@ -207,56 +234,56 @@ def _slot_fill(obj: Any, descriptor: Any) -> list[Fill]:
     return [(fill, (value,))]
 
 
-def _set_content(obj: Any) -> tuple[Fill, ...]:
+def _set_content(obj: Any, part: Part) -> tuple[Fill, ...]:
     items = tuple(set.__iter__(obj))
     _check_order(items)
     return ((replace_set, items),)
 
 
-_CONTENT: Final[dict[type, Callable[[Any], tuple[Fill, ...]]]] = {
-    object: lambda obj: (),
-    dict: lambda obj: ((extend_dict, _pairs(obj)),),
-    OrderedDict: lambda obj: ((extend_dict, _pairs(obj)),),
+_CONTENT: Final[dict[type, Callable[[Any, Part], tuple[Fill, ...]]]] = {
+    object: lambda obj, part: (),
+    dict: lambda obj, part: ((extend_dict, _pairs(obj, part)),),
+    OrderedDict: lambda obj, part: ((extend_dict, _pairs(obj, part)),),
     defaultdict: _defaults,
-    list: lambda obj: ((replace_list, tuple(list.__iter__(obj))),),
+    list: lambda obj, part: ((replace_list, _items(obj, list, part)),),
     set: _set_content,
 }
 
 
-def _instance(obj: Any) -> Recipe:
+def _instance(obj: Any, part: Part) -> Recipe:
     """Return the recipe for an instance of a class written in Python."""
     cls = type(obj)
     native = next(base for base in mro(cls) if is_immutable(base))
     if issubclass(native, tuple):
-        return _tuple_instance(obj)
+        return _tuple_instance(obj, part)
     if issubclass(native, BaseException):
-        return _exception(obj, native)
+        return _exception(obj, native, part)
     if native in (int, float, complex, str, bytes):
-        fills = (*namespace_fills(obj), *_slot_fills(obj))
+        fills = (*namespace_fills(obj, part), *_slot_fills(obj))
         return Recipe(native.__new__, (cls, base_value(obj)), fills=fills)
     content = _CONTENT.get(native)
     if content is None or is_immutable(cls):
         raise StopRecordingError("result-object", cls.__qualname__)
-    fills = (*content(obj), *namespace_fills(obj), *_slot_fills(obj))
+    fills = (*content(obj, part), *namespace_fills(obj, part), *_slot_fills(obj))
     return Recipe(native.__new__, (cls,), late=True, fills=fills)
 
 
-def _exception(obj: BaseException, native: Any) -> Recipe:
+def _exception(obj: BaseException, native: Any, part: Part) -> Recipe:
     # One that was raised holds the frames of the run.
     links = (obj.__traceback__, obj.__cause__, obj.__context__)
     if native.__basicsize__ != BaseException.__basicsize__ or any(links):
         raise StopRecordingError("result-object", type(obj).__qualname__)
-    fills = (*namespace_fills(obj), *_slot_fills(obj))
+    fills = (*namespace_fills(obj, part), *_slot_fills(obj))
     return Recipe(native.__new__, (type(obj), *obj.args), fills=fills)
 
 
-def _tuple_instance(obj: Any) -> Recipe:
+def _tuple_instance(obj: Any, part: Part) -> Recipe:
     cls = type(obj)
-    items = tuple(tuple.__iter__(obj))
+    items = _items(obj, tuple, part)
     if is_immutable(cls) or "n_sequence_fields" in class_dict(cls):
         return Recipe(cls, items, packed=True)
 
     def make(parts: list[Any]) -> Any:
         return tuple.__new__(cls, parts)
 
-    return Recipe(make, items, packed=True, fills=namespace_fills(obj))
+    return Recipe(make, items, packed=True, fills=namespace_fills(obj, part))

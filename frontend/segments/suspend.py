@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from magweld.frontend.expressions.expressions import Expression
-from magweld.frontend.mock.lifted_parts import Lifted
+from magweld.frontend.mock.rebuild import Lifted
 from magweld.frontend.monitor.code_table import Row, variadic_names
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL
