@@ -162,16 +162,39 @@ def lookup_generic(obj: Any, name: str, hook: bool = False) -> Found:
     """
     if is_class(obj):
         return _lookup_class(obj, name)
-    kind = type(obj)
-    in_class = find_in_mro(kind, name)
-    if in_class is not ABSENT and is_data_descriptor(in_class):
-        return describe(in_class)
-    namespace = instance_dict(obj)
-    if namespace is not None and name in namespace:
-        return Found(Lookup.INSTANCE, namespace[name])
-    if in_class is not ABSENT:
-        return describe(in_class)
-    return find_hook(obj, namespace) if hook else Found(Lookup.ABSENT, ABSENT)
+    return Finder(type(obj), name).find(obj, hook)
+
+
+class Finder:
+    """How one attribute of all instances of a class is found, as `object` finds it."""
+
+    __slots__ = ("_first", "_getter", "_last", "_name")
+
+    def __init__(self, cls: type, name: str) -> None:
+        self._name = name
+        self._getter = namespace_getter(cls)
+        in_class = find_in_mro(cls, name)
+        found = None if in_class is ABSENT else describe(in_class)
+        data = found is not None and is_data_descriptor(in_class)
+        self._first = found if data else None
+        self._last = found
+
+    def find(self, obj: Any, hook: bool = True) -> Found:
+        """Return how it is found in an instance.
+
+        Args:
+            hook: Whether `__getattr__` is asked in the end.
+        """
+        if self._first is not None:
+            return self._first
+        namespace = None if self._getter is None else self._getter(obj)
+        if type(namespace) is not dict:
+            namespace = None
+        elif self._name in namespace:
+            return Found(Lookup.INSTANCE, namespace[self._name])
+        if self._last is not None:
+            return self._last
+        return find_hook(obj, namespace) if hook else Found(Lookup.ABSENT, ABSENT)
 
 
 def find_hook(obj: Any, namespace: dict[str, Any] | None) -> Found:

@@ -5,16 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from magweld.frontend.state.lookup import (
-    Found,
-    Lookup,
-    describe,
-    find_hook,
-    is_data_descriptor,
-    is_generic,
-    lookup,
-    namespace_getter,
-)
+from magweld.frontend.state.lookup import Finder, Found, is_generic, lookup, namespace_getter
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_immutable
 from magweld.frontend.state.tags import tag_cell, tags_work
 
@@ -34,37 +25,6 @@ class ClassState:
         return self._tag != 0 and self._cell.value == self._tag
 
 
-class _Plan:
-    """How one attribute of all instances of a class is found.
-
-    Args:
-        cls: The class; its attributes are looked up as `object` does it.
-    """
-
-    __slots__ = ("_first", "_getter", "_last", "_name", "state")
-
-    def __init__(self, cls: type, name: str) -> None:
-        self.state = ClassState(cls)
-        self._name = name
-        self._getter = namespace_getter(cls)
-        in_class = find_in_mro(cls, name)
-        found = None if in_class is ABSENT else describe(in_class)
-        data = found is not None and is_data_descriptor(in_class)
-        self._first = found if data else None
-        self._last = found  # None: what comes then is for `find_hook` to say
-
-    def find(self, obj: Any) -> Found:
-        """Return how the attribute of an instance is found."""
-        if self._first is not None:
-            return self._first
-        namespace = None if self._getter is None else self._getter(obj)
-        if type(namespace) is not dict:
-            namespace = None
-        elif self._name in namespace:
-            return Found(Lookup.INSTANCE, namespace[self._name])
-        return self._last or find_hook(obj, namespace)
-
-
 class Plans:
     """What is known of the classes that one run has met.
 
@@ -74,7 +34,7 @@ class Plans:
 
     def __init__(self) -> None:
         self.noted: dict[tuple[int, str], tuple[ClassState, Any]] = {}
-        self._attributes: dict[tuple[int, str], _Plan] = {}
+        self._attributes: dict[tuple[int, str], tuple[ClassState, Finder]] = {}
         self._found: dict[object, tuple[Any, ...]] = {}
         self._groups: dict[tuple[int, tuple[str, ...]], ClassState] = {}
         self._namespaces: dict[int, tuple[ClassState, Any]] = {}
@@ -110,11 +70,11 @@ class Plans:
     def lookup(self, obj: Any, name: str) -> Found:
         """Return what `lookup` returns."""
         kind = type(obj)
-        plan = self._attributes.get((id(kind), name))
-        if plan is not None and plan.state.stays():
-            return plan.find(obj)
+        known = self._attributes.get((id(kind), name))
+        if known is not None and known[0].stays():
+            return known[1].find(obj)
         if _can_plan(kind, name):
-            self._attributes[id(kind), name] = _Plan(kind, name)
+            self._attributes[id(kind), name] = ClassState(kind), Finder(kind, name)
         return lookup(obj, name)
 
     def instance_dict(self, obj: Any) -> dict[str, Any] | None:
