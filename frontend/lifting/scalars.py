@@ -8,6 +8,7 @@ import torch
 from torch import fx
 
 from magweld.frontend.expressions.expressions import Expression, Literal
+from magweld.frontend.lifting.shadow import elements_met
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.tensors import TensorMap
 from magweld.frontend.state.contents import elements, read_all
@@ -118,11 +119,7 @@ class Scalars:
         first = len(lifting.reads)
         if graph.find(obj) is not None:
             read_all(graph, obj)
-        met = {
-            slot[2] % len(obj): found
-            for slot, found in lifting.reads[first:]
-            if slot[:2] == (id(obj), Kind.INDEX)
-        }
+        met = elements_met(obj, len(obj), lifting.reads[first:])
         lifting.reads[first:] = [
             read for read in lifting.reads[first:] if read[0][0] != id(obj)
         ]

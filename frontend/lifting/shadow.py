@@ -157,6 +157,13 @@ class Step:
         """Drop the reads of a container: its content is followed otherwise."""
         self.reads = [read for read in self.reads if read[0][0] != id(container)]
 
+    def take_elements(self, source: Any) -> dict[int, Expression]:
+        """Remove the reads of elements of a sequence; return them by position."""
+        met = elements_met(source, len(source), self.reads)
+        elements = (id(source), Kind.INDEX)
+        self.reads = [read for read in self.reads if read[0][:2] != elements]
+        return met
+
     def forget_arguments(self) -> None:
         """Forget what went into the arguments of a call, which others follow."""
         self.operands.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import CellType
 from typing import Any
 
-from magweld.frontend.expressions.expressions import Expression, Slot
+from magweld.frontend.expressions.expressions import Expression
 from magweld.frontend.lifting.shadow import Shadow, Step, address_of
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.state.mro import find_in_mro
@@ -189,14 +189,8 @@ def move_reads(
     shadow: Shadow, step: Step, source: Any, target: Any, places: range
 ) -> None:
     """Give elements of `target` the expressions that reads of `source` met."""
-    rest: list[tuple[Slot, Expression]] = []
-    for slot, expression in step.reads:
-        if slot[:2] == (id(source), Kind.INDEX):
-            index = slot[2] % len(source)
-            shadow.lifting.place(target, Kind.INDEX, places[index], expression)
-        else:
-            rest.append((slot, expression))
-    step.reads = rest
+    for index, expression in step.take_elements(source).items():
+        shadow.lifting.place(target, Kind.INDEX, places[index], expression)
 
 
 def list_to_tuple(shadow: Shadow, step: Step, stack: list[Any]) -> None:
@@ -234,11 +228,8 @@ def unpack(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     source = step.before[-1]
     if not issubclass(type(source), (tuple, list)):
         return
-    for slot, expression in step.reads:
-        if slot[:2] == (id(source), Kind.INDEX):
-            place = len(stack) - 1 - slot[2] % len(source)
-            shadow.stack[place] = expression
-    step.reads = [r for r in step.reads if r[0][:2] != (id(source), Kind.INDEX)]
+    for index, expression in step.take_elements(source).items():
+        shadow.stack[len(stack) - 1 - index] = expression
 
 
 def make_cell(shadow: Shadow, step: Step, stack: list[Any]) -> None:

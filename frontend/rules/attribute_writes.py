@@ -18,7 +18,8 @@ from magweld.frontend.rules.functions import (
 )
 from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import Extent, before_write, read_item, slot_value
-from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
+from magweld.frontend.state.lookup import is_data_descriptor
+from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
@@ -81,7 +82,7 @@ def write_class(observer: Observer, cls: Any, name: str, deletes: bool) -> None:
     if not node.external:
         graph.changes(node)
         return  # the run has made the class
-    if _has_setter(note_class(graph, type(cls), name)):
+    if is_data_descriptor(note_class(graph, type(cls), name)):
         raise StopRecordingError("class-write", f"{cls.__qualname__}.{name}")
     if deletes:
         read_written_class(graph, cls, name, None)
@@ -102,7 +103,7 @@ def write_generic(observer: Observer, obj: Any, name: str, deletes: bool) -> Non
             if type(function) is types.FunctionType:
                 graph.constant(function)
                 register_function(observer.session, function)
-    elif _has_setter(descriptor):
+    elif is_data_descriptor(descriptor):
         name_of_setter = "__delete__" if deletes else "__set__"
         runs_python = is_python(special_method(observer, descriptor, name_of_setter))
         if not runs_python and not _is_new_function(graph, obj):
@@ -135,12 +136,3 @@ def _is_new_function(graph: RefGraph, obj: Any) -> bool:
         return False
     graph.changes(graph.require(obj))
     return True
-
-
-def _has_setter(descriptor: Any) -> bool:
-    if descriptor is ABSENT:
-        return False
-    return (
-        find_in_mro(type(descriptor), "__set__") is not ABSENT
-        or find_in_mro(type(descriptor), "__delete__") is not ABSENT
-    )

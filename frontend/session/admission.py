@@ -20,10 +20,10 @@ from magweld.frontend.rules.functions import (
 from magweld.frontend.state.mro import (
     find_in_mro,
     is_class,
-    is_told_by_identity,
     name_of_class,
 )
 from magweld.frontend.state.refgraph import RefGraph
+from magweld.frontend.state.values import is_equal_to_itself_alone
 
 if TYPE_CHECKING:
     from magweld.frontend.session.session import Session
@@ -124,7 +124,7 @@ def check_classes(values: Iterable[Any]) -> None:
         StopRecordingError: There is one.
     """
     for cls in map(type, values):
-        if not is_told_by_identity(cls):
+        if not is_equal_to_itself_alone(cls):
             raise StopRecordingError("opaque-value", name_of_class(cls))
 
 

@@ -66,15 +66,6 @@ def name_of_class(cls: type) -> str:
     return str(type.__dict__["__qualname__"].__get__(cls))
 
 
-def is_told_by_identity(cls: type) -> bool:
-    """Return whether nothing but its identity tells a class from others."""
-    kind = type(cls)
-    return kind is type or (
-        find_in_mro(kind, "__hash__") is object.__hash__
-        and find_in_mro(kind, "__eq__") is object.__eq__
-    )
-
-
 def find_in_mro(cls: type, name: str) -> Any:
     """Return the first `name` in the namespaces of `cls` and its bases, or ABSENT."""
     for base in mro(cls):
