@@ -26,8 +26,9 @@ from magweld.frontend.rules.natives import record_operator
 from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import read_all, read_item
 from magweld.frontend.state.lookup import Found, Lookup
-from magweld.frontend.state.mro import class_dict, find_in_mro
+from magweld.frontend.state.mro import class_dict
 from magweld.frontend.state.refgraph import RefGraph
+from magweld.frontend.state.values import is_equal_to_itself_alone
 
 if TYPE_CHECKING:
     from magweld.frontend.session.session import Session
@@ -192,9 +193,8 @@ def _walked(graph: RefGraph, module: Any) -> _Walked | None:
     kind = type(module)
     if not issubclass(kind, torch.nn.Module):
         return None
-    for name in _COMPARED:
-        if find_in_mro(kind, name) is not class_dict(object)[name]:
-            return None
+    if not is_equal_to_itself_alone(module):
+        return None
     walker = graph.plans.lookup(module, _NAMED.__name__)
     members = graph.plans.lookup(module, _MEMBERS)
     if walker.how is not Lookup.METHOD or walker.value is not _NAMED:

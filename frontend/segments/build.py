@@ -32,6 +32,7 @@ from magweld.frontend.segments.liveness import (
     states_from,
 )
 from magweld.frontend.segments.shape import STOPPED, UNBOUND, Continuation, Shape
+from magweld.frontend.state.nodes import line_at
 
 if TYPE_CHECKING:
     from magweld.frontend.segments.continuation import Continuations
@@ -89,7 +90,9 @@ class Build:
                 Region(at, at + UNIT, target, len(shape.stack), lasti=False)
             )
         old = cut_regions(old, [offset + shift for offset in traps])
-        line, size = self._line() - self.code.co_firstlineno, self.writer.offset - tail
+        at = self.source.last(self.entry.offset).offset
+        line = line_at(self.code, at) - self.code.co_firstlineno
+        size = self.writer.offset - tail
         old_places = self.code.co_linetable
         places = location_table(jump, shift - jump, line, old_places, size)
         code = self._code(places, exception_table([*old, *self.regions]))
@@ -102,13 +105,6 @@ class Build:
             Region(r.start + shift, r.end + shift, r.target + shift, r.depth, r.lasti)
             for r in self.source.flow.regions
         ]
-
-    def _line(self) -> int:
-        last = self.source.last(self.entry.offset)
-        lines = (
-            line for lo, hi, line in self.code.co_lines() if lo <= last.offset < hi
-        )
-        return next(lines, None) or self.code.co_firstlineno
 
     def _code(self, places: bytes, table: bytes) -> CodeType:
         cells = (*self.code.co_cellvars, *self.code.co_freevars)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from magweld.frontend.segments.liveness import Slot, slot_names
 from magweld.frontend.segments.shape import Shape
+from magweld.frontend.state.nodes import Where
 from magweld.short_repr import short_repr
 
 
@@ -57,10 +58,9 @@ class Form:
     @property
     def where(self) -> str:
         """File, line and function of the instruction that comes next."""
-        frame, at = self.frames[-1], self.frames[-1].shape.offset
-        lines = (n for lo, hi, n in frame.code.co_lines() if lo <= at < hi)
-        line = next(lines, None) or frame.code.co_firstlineno
-        return f"{frame.code.co_filename}:{line} in {frame.code.co_name}"
+        frame = self.frames[-1]
+        place = Where(frame.code, frame.shape.offset)
+        return f"{place} in {frame.code.co_name}"
 
     def names(self) -> list[str]:
         """Return a readable name for each value, outer frames marked."""

@@ -52,11 +52,13 @@ class Where(NamedTuple):
     offset: int
 
     def __str__(self) -> str:
-        line = next(
-            (line for lo, hi, line in self.code.co_lines() if lo <= self.offset < hi),
-            self.code.co_firstlineno,
-        )
-        return f"{self.code.co_filename}:{line}"
+        return f"{self.code.co_filename}:{line_at(self.code, self.offset)}"
+
+
+def line_at(code: CodeType, offset: int) -> int:
+    """Return the line of the instruction at an offset, the first if it has none."""
+    lines = (line for low, high, line in code.co_lines() if low <= offset < high)
+    return next(lines, None) or code.co_firstlineno
 
 
 class PlaceTexts:
