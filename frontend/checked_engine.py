@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from torch import fx
 
-from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.capture.capture import capture
 from magweld.frontend.catalogue import CATALOGUE, Break
 from magweld.frontend.differential.beside import running_beside
@@ -25,9 +24,7 @@ from magweld.frontend.differential.written import Written, written_by
 from magweld.frontend.engine import Engine, watched
 from magweld.frontend.guards.derive import Arguments
 from magweld.frontend.operators.kinds import RESIZES, operator_of
-from magweld.frontend.records.backends import Backend
 from magweld.frontend.records.cache import RecordCache
-from magweld.frontend.records.policy import LiftingPolicy
 from magweld.frontend.records.record import Record
 from magweld.frontend.segments.form import Form, Suspended
 from magweld.frontend.segments.program import Call, Program
@@ -42,14 +39,9 @@ class CheckedEngine(Engine):
 
     __slots__ = ("_checks", "_running", "_unstoppable")
 
-    def __init__(
-        self,
-        target_callable: Callable[..., Any],
-        backend: Backend,
-        lifting: LiftingPolicy,
-        annotations: tuple[UserAnnotation, ...] = (),
-    ) -> None:
-        super().__init__(target_callable, backend, lifting, annotations)
+    def __init__(self, *parts: Any) -> None:
+        """Make it of what an `Engine` is made of."""
+        super().__init__(*parts)
         self._checks = {"checked": 0, "skipped": 0}
         self._running = threading.local()
         self._unstoppable: list[Record] = []

@@ -97,8 +97,8 @@ def refused(refusal: str, name: str = "") -> Rule:
 
 
 @dataclass(frozen=True)
-class PureRule:
-    """A rule for a callable that only reads values, so it may serve as a callback.
+class _KnownRule:
+    """A rule of which more is known than what a call reads.
 
     Attributes:
         rule: What a call reads.
@@ -110,20 +110,15 @@ class PureRule:
         self.rule(observer, call)
 
 
-@dataclass(frozen=True)
-class ForwardingRule:
+class PureRule(_KnownRule):
+    """A rule for a callable that only reads values, so it may serve as a callback."""
+
+
+class ForwardingRule(_KnownRule):
     """A rule for a Python function that mostly hands its call on to another one.
 
     Its frames are observed, or passed by: the rule decides.
-
-    Attributes:
-        rule: What a call reads.
     """
-
-    rule: Rule
-
-    def __call__(self, observer: Observer, call: NativeCall) -> None:
-        self.rule(observer, call)
 
 
 Entry = Annotation | PureRule | ForwardingRule | Rule
