@@ -117,7 +117,10 @@ COMPARED: Final = {
 
 
 def _base_method(edge: Edge, method: str, names: Names) -> str:
-    base = builtin_base(edge.container.obj)
+    obj = edge.container.obj
+    # It keeps an order that the dict below does not know.
+    ordered = issubclass(type(obj), OrderedDict)
+    base: Any = OrderedDict if ordered else builtin_base(obj)
     return names.constant(getattr(base, method))
 
 
@@ -149,14 +152,6 @@ def _length(edge: Edge, base: str, names: Names) -> str:
 
 def _nonempty(edge: Edge, base: str, names: Names) -> str:
     return base if _is_exact(edge) else _length(edge, base, names)
-
-
-def _keys(edge: Edge, base: str, names: Names) -> str:
-    if _is_exact(edge):
-        return call(names.constant(tuple), base)
-    ordered = issubclass(type(edge.container.obj), OrderedDict)
-    owner: Any = OrderedDict if ordered else dict
-    return call(names.constant(tuple), call(names.constant(owner.keys), base))
 
 
 def _members(edge: Edge, base: str, names: Names) -> str:
@@ -241,7 +236,7 @@ _FETCHES: Final = {
     Kind.INDEX: _index,
     Kind.LENGTH: _length,
     Kind.NONEMPTY: _nonempty,
-    Kind.KEYS: _keys,
+    Kind.KEYS: _members,
     Kind.MEMBERS: _members,
     Kind.INSTANCE_DICT: _instance_dict,
     Kind.SLOT: _slot,
