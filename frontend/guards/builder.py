@@ -15,7 +15,7 @@ from magweld.frontend.expressions.expressions import (
     ValueSource,
 )
 from magweld.frontend.guards import emit
-from magweld.frontend.guards.classes import ClassGuards
+from magweld.frontend.guards.checks import ClassGuards
 from magweld.frontend.guards.guard import (
     Category,
     DrawingProgram,

@@ -1,0 +1,179 @@
+"""Owns what guards test in one step: modes of torch, classes, tensors and their memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
+
+from magweld.frontend.guards.guard import Mismatch
+from magweld.frontend.operators.torch_state import beside_global_state, torch_state
+from magweld.frontend.state.mro import find_after, find_in_mro, find_own
+from magweld.frontend.state.tags import tag_cell, tags_work
+from magweld.frontend.state.values import is_scalar, same_scalar
+from magweld.storages import neighbours, storage_of
+
+
+@dataclass(frozen=True)
+class ClassLookup:
+    """One lookup that must find the same again.
+
+    Attributes:
+        cls: Class whose method resolution order is searched.
+        key: Name, or (start, name) for a search behind `start`, or (None, name) for
+            one in the class alone.
+        value: What was found, or ABSENT.
+    """
+
+    cls: type
+    key: Any
+    value: Any
+
+    def holds(self) -> bool:
+        """Return whether the lookup finds the same now."""
+        if type(self.key) is not tuple:
+            found = find_in_mro(self.cls, self.key)
+        elif self.key[0] is None:
+            found = find_own(self.cls, self.key[1])
+        else:
+            found = find_after(self.cls, *self.key)
+        if found is self.value:
+            return True
+        return is_scalar(self.value) and same_scalar(self.value, found)
+
+
+class ClassGuards:
+    """All class lookups of a record as one check.
+
+    A class whose version tag is as at the last success needs no second look.
+    """
+
+    def __init__(self, lookups: list[ClassLookup]) -> None:
+        self.lookups = lookups
+        by_class: dict[int, list[int]] = {}
+        for index, item in enumerate(lookups):
+            by_class.setdefault(id(item.cls), []).append(index)
+        self._groups = list(by_class.values())
+        self._classes = [lookups[group[0]].cls for group in self._groups]
+        self._cells = [tag_cell(cls) for cls in self._classes] if tags_work() else []
+        self._tags = [0] * len(self._groups)
+
+    def check(self) -> int:
+        """Return -1 when all lookups hold, else the number of one that does not."""
+        now = [cell.value for cell in self._cells]
+        if now == self._tags and 0 not in now and now:
+            return -1
+        for position, group in enumerate(self._groups):
+            if now and now[position] and now[position] == self._tags[position]:
+                continue
+            for index in group:
+                if not self.lookups[index].holds():
+                    return index
+            if self._cells:
+                self._refresh(position)
+        return -1
+
+    def _refresh(self, position: int) -> None:
+        # An ordinary lookup makes the interpreter assign a tag if there is none.
+        type.__getattribute__(self._classes[position], "__doc__")
+        self._tags[position] = self._cells[position].value
+
+
+class StateCheck:
+    """Whether the modes of torch are those of a moment.
+
+    Most of them are compared by a guard of torch's, in one call.
+    """
+
+    def __init__(self, state: tuple[Any, ...]) -> None:
+        """Take the modes as `torch_state` gave them at that moment."""
+        self._state = state
+        self._known: tuple[GlobalStateGuard, list[Any]] | None = None
+
+    def holds(self) -> bool:
+        """Return whether they are."""
+        known = self._known
+        if known is not None and known[0].check():
+            return beside_global_state() == known[1]
+        held = torch_state() == self._state
+        if held:
+            self._known = GlobalStateGuard(), beside_global_state()
+        return held
+
+
+class TensorCheck:
+    """Class, dtype, device, layout, shape, strides, flags; pairwise distinct."""
+
+    def __init__(
+        self,
+        tensors: Sequence[torch.Tensor],
+        names: list[str],
+        lifted: Sequence[frozenset[int]] = (),
+    ) -> None:
+        """Take note of the form of tensors.
+
+        Args:
+            lifted: Dimensions of each that are not checked here; the strides of such a
+                tensor are not either.
+        """
+        self._names = names
+        self._lifted = lifted or [frozenset()] * len(tensors)
+        self._shapes = [tuple(tensor.shape) for tensor in tensors]
+        self._kinds = [_kind_of(tensor) for tensor in tensors]
+        sizes: Any = None
+        strides: Any = None
+        if any(lifted):
+            sizes = [
+                [None if dim in dims else size for dim, size in enumerate(tensor.shape)]
+                for tensor, dims in zip(tensors, lifted, strict=True)
+            ]
+            strides = [
+                [None if dims else stride for stride in tensor.stride()]
+                for tensor, dims in zip(tensors, lifted, strict=True)
+            ]
+        self._guards = TensorGuards(
+            *tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides
+        )
+        self.check = self._guards.check
+
+    def reason(self, *tensors: torch.Tensor) -> Mismatch:
+        """Return why tensors do not fit."""
+        verdict = self._guards.check_verbose(*tensors, tensor_check_names=self._names)
+        lifts: list[str] = []
+        only_sizes = True
+        for number, tensor in enumerate(tensors):
+            shape, dims = self._shapes[number], self._lifted[number]
+            if not isinstance(tensor, torch.Tensor) or tensor.dim() != len(shape):
+                only_sizes = False
+                continue
+            only_sizes &= _kind_of(tensor) == self._kinds[number]
+            sizes = zip(tensor.shape, shape, strict=True)
+            for dim, (now, before) in enumerate(sizes):
+                if dim in dims or now == before:
+                    continue
+                if min(now, before) > 1:
+                    lifts.append(f"{self._names[number]}.shape[{dim}]")
+                else:
+                    only_sizes = False
+        return Mismatch(str(verdict), tuple(lifts), only_sizes and bool(lifts))
+
+
+def _kind_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """Return what a tensor is beside its sizes and strides."""
+    kind = type(tensor), tensor.dtype, tensor.device, tensor.layout
+    return (*kind, tensor.requires_grad)
+
+
+class OverlapCheck:
+    """How inputs share memory with inputs that the graph writes."""
+
+    def __init__(self, tensors: Sequence[torch.Tensor], written: set[int]) -> None:
+        self._written = [i for i, t in enumerate(tensors) if storage_of(t) in written]
+        self._pattern = neighbours(tensors, self._written)
+
+    def check(self, *tensors: torch.Tensor) -> bool:
+        """Return whether the same inputs share memory as in the recorded run."""
+        return neighbours(tensors, self._written) == self._pattern
