@@ -57,14 +57,8 @@ class Trials:
         observer.began = parent.began
         observer.anchor = parent.anchor
         self._functions[observer] = function
-        shift = trial.shift
-
-        def observe(frame: FrameType, offset: int) -> None:
-            if offset >= shift:
-                observer.observe(frame, offset - shift)
-
         self.session.admit(frame, observer)
-        return observe
+        return observer.observe_from(trial.shift, trial.shift)
 
     def is_trial(self) -> bool:
         """Return whether what runs now will be undone."""

@@ -189,12 +189,18 @@ class Observer:
             # A fault of the monitor must not reach the program that it watches.
             session.stop(StopRecordingError("monitor-error", repr(error)))
 
-    def observe_from(self, start: int) -> Callable[[FrameType, int], None]:
-        """Return what observes the instructions from an offset on."""
+    def observe_from(
+        self, start: int, shift: int = 0
+    ) -> Callable[[FrameType, int], None]:
+        """Return what observes the instructions from an offset on.
+
+        Args:
+            shift: How far they lie behind those of the code that is observed.
+        """
 
         def observe(frame: FrameType, offset: int) -> None:
             if offset >= start:
-                self.observe(frame, offset)
+                self.observe(frame, offset - shift)
 
         return observe
 
