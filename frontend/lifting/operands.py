@@ -13,7 +13,7 @@ from torch.overrides import handle_torch_function
 from magweld.frontend.control.rolling import Rolled
 from magweld.frontend.expressions.expressions import (
     Expression,
-    SizeSource,
+    Literal,
     ValueSource,
     is_of_sizes,
 )
@@ -102,17 +102,11 @@ class Operands:
         """Return the number of rows that a tensor was cut into, if it is lifted."""
         source: Any = cut.args[0]
         dim = cut.args[1] if len(cut.args) > 1 else cut.kwargs.get("dim", 0)
-        tensors = self._recorder.tensors
-        tensor = tensors.tensor(source)
+        tensor = self._recorder.tensors.tensor(source)
         if tensor is None or type(dim) is not int:
             return None
-        dim %= tensor.dim()
-        item = tensors.inputs.get(id(tensor))
-        if item is not None and dim not in self.lifted_dims(item.node):
-            return None
-        of = source if item is None else item.node
-        size = SizeSource(of, dim)
-        return self._lifting.size_leaf(size, tensor.shape[dim])
+        size = self._asked().size(tensor, dim % tensor.dim())
+        return None if isinstance(size, Literal) else size
 
     def is_unused(self, node: fx.Node) -> bool:
         """Return whether a node cuts a tensor into rows that only a loop has used."""

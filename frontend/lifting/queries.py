@@ -57,7 +57,7 @@ class Queries:
         """Take note of a question and its answer."""
         if type(result) is torch.Size:
             for dim, _ in enumerate(result):
-                size = self._size(args[0], dim)
+                size = self.size(args[0], dim)
                 if not isinstance(size, Literal):
                     self._lifting.place(result, Kind.INDEX, dim, size)
                     if not self._is_direct():
@@ -89,13 +89,13 @@ class Queries:
             return None
         tensor = args[0]
         if name == "size" and len(args) == 2 and type(args[1]) is int:
-            return self._size(tensor, args[1] % tensor.dim())
+            return self.size(tensor, args[1] % tensor.dim())
         if name == "__len__":
-            return self._size(tensor, 0)
+            return self.size(tensor, 0)
         if name in ("numel", "nelement"):
             count: Expression = Literal(1)
             for dim in range(tensor.dim()):
-                count = self._product(count, self._size(tensor, dim))
+                count = self._product(count, self.size(tensor, dim))
             return count
         return None
 
@@ -103,7 +103,8 @@ class Queries:
         value = left.value * right.value
         return self._lifting.make.apply(operator.mul, (left, right), value)
 
-    def _size(self, tensor: torch.Tensor, dim: int) -> Expression:
+    def size(self, tensor: torch.Tensor, dim: int) -> Expression:
+        """Return a size of a tensor, a literal if it is the same on every hit."""
         value = int(tensor.shape[dim])
         item = self._tensors.inputs.get(id(tensor))
         if item is None:
