@@ -39,10 +39,10 @@ _PLAIN: Final = (dict, OrderedDict)
 # Flags of code that takes `*args` and `**kwargs`, and of what does not run at once.
 _VARIADIC: Final = 0x04 | 0x08
 _SUSPENDABLE: Final = 0x20 | 0x80 | 0x100 | 0x200
-# The functions of torch are known if they have the same instructions as those below.
-# The attributes of a module that the functions read: what the first one tests, which is
-# None unless the module is compiled; the second function; `forward`; then the hooks that
-# the second one tests. The hooks of all modules are global variables.
+# The functions of torch are known if they have the instructions of the functions below.
+# What they read of a module: what the first one tests, which is None unless the module
+# is compiled; the second function; `forward`; then the hooks that the second one tests.
+# The hooks of all modules are global variables.
 _NAMES: Final = (
     *("_compiled_call_impl", "_call_impl", "forward"),
     *("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks"),

@@ -120,5 +120,4 @@ OPERATORS: Final[Entries] = (
     (operator.countOf, Annotation(rest=Use.VALUE)),
     (operator.indexOf, Annotation(rest=Use.VALUE)),
     (operator.length_hint, Annotation(rest=Use.VALUE)),
-    (operator.index, Annotation()),
 )

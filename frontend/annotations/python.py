@@ -27,7 +27,6 @@ PURE: Final = Annotation()  # reads values, returns a value
 _MAKE: Final = Annotation(rest=Use.KEEP, result=Result.NEW)
 _CONTENT: Final = Annotation((Use.CONTENT,), result=Result.FRESH)
 _COPY: Final = Annotation((Use.CONTENT,), result=Result.NEW)
-_READ: Final = Annotation((Use.CONTENT,), result=Result.FRESH)
 _CHANGE: Final = Annotation(
     (Use.KEEP,), rest=Use.KEEP, result=Result.FRESH, write=Write.WHOLE
 )
@@ -101,7 +100,7 @@ _LIST: Final[dict[Entry, str]] = {
     _SORT: "sort",
     _SEARCH: "index count",
     _REMOVE: "remove",
-    _READ: "__getitem__",
+    _CONTENT: "__getitem__",
     _COPY: "copy __iter__",
     Annotation((Use.LENGTH,)): "__len__",
 }
@@ -115,7 +114,7 @@ _DEQUE: Final[dict[Entry, str]] = {
     _CHANGE: "append appendleft pop popleft clear reverse",
     _PLACE: "rotate insert",
     _TAKE: "extend extendleft",
-    _READ: "copy __getitem__ __iter__",
+    _CONTENT: "copy __getitem__ __iter__",
     _SEARCH: "count index __contains__",
 }
 # Called by name, or by `super()`, they ask no method that a subclass overrides.
@@ -126,7 +125,7 @@ METHODS: Final[Entries] = (
     *members(set, _SET),
     *members(frozenset, _SET),
     *members(collections.deque, _DEQUE),
-    *members(tuple, {_SEARCH: "index count", _READ: "__getitem__ __iter__"}),
+    *members(tuple, {_SEARCH: "index count", _CONTENT: "__getitem__ __iter__"}),
     *(
         (method, _TEXT)
         for kind in (str, bytes, int, float, complex, bool)

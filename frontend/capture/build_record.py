@@ -23,8 +23,8 @@ from magweld.frontend.guards.derive import Arguments, derive_guards
 from magweld.frontend.guards.guard import GuardProgram
 from magweld.frontend.lifting.ahead import KnownSizes
 from magweld.frontend.lifting.settle import settle
-from magweld.frontend.mock.rebuild import Lifted
 from magweld.frontend.mock.plan import Planner
+from magweld.frontend.mock.rebuild import Lifted
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import (
     autocast_of,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import torch
 from torch import fx
 
-from magweld.frontend.control.fors import Head, ForLoop
+from magweld.frontend.control.fors import ForLoop, Head
 from magweld.frontend.control.isomorphism import are_isomorphic
 from magweld.frontend.control.loop_state import Path
 from magweld.frontend.control.merge import DifferenceError

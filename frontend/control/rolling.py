@@ -95,7 +95,9 @@ def _contents(recorder: OperatorRecorder, loops: Sequence[ForLoop]) -> Contents:
     return contents
 
 
-def _leave_unrolled(recorder: OperatorRecorder, lifting: Lifting, loop: ForLoop) -> None:
+def _leave_unrolled(
+    recorder: OperatorRecorder, lifting: Lifting, loop: ForLoop
+) -> None:
     parts = [part for part in loop.parts if part is not None]
     if loop.closed and len(loop.heads) <= _MIN_ITERATIONS:
         # A call with more iterations may tell whether there is an operator.

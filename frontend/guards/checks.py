@@ -1,4 +1,4 @@
-"""Owns what guards test in one step: modes of torch, classes, tensors and their memory."""
+"""Owns what guards test in one step: modes of torch, classes, tensors, memory."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Lifted:
     expression: Expression
 
 
-# Gives what stands for a part of an object: its holder, the kind of slot, key and value.
+# Gives what stands for a part of an object: holder, kind of slot, key, value.
 Part = Callable[[Any, Kind, Any, Any], Any]
 
 

@@ -15,7 +15,6 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
-from magweld.frontend.rules.attributes import adopt_top
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.names import cell_node, load_global
 from magweld.frontend.state.class_reads import note_class
@@ -94,11 +93,6 @@ def load_name(observer: Observer, row: Row, stack: list[Any]) -> None:
 def load_class_deref(observer: Observer, row: Row, stack: list[Any]) -> None:
     """LOAD_CLASSDEREF of 3.11: the namespace of the class, then a closure variable."""
     _load(observer, row, _namespace(observer), cell_node)
-
-
-def load_locals(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """LOAD_LOCALS of 3.12: pushes the namespace of the class."""
-    observer.after = adopt_top
 
 
 def load_from_dict(observer: Observer, row: Row, stack: list[Any]) -> None:

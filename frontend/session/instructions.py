@@ -173,7 +173,7 @@ _TABLE: Final = {
     "LOAD_GLOBAL": Instruction(
         names.load_global, 0, stack_rules.claim, stepless=stack_rules.always
     ),
-    "LOAD_LOCALS": Instruction(class_statements.load_locals),
+    "LOAD_LOCALS": Instruction(displays.load_common),
     "LOAD_METHOD": Instruction(
         attributes.load_attribute, 1, stack_rules.claim, stepless=stack_rules.always
     ),

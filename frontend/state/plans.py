@@ -5,7 +5,13 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from magweld.frontend.state.lookup import Finder, Found, is_generic, lookup, namespace_getter
+from magweld.frontend.state.lookup import (
+    Finder,
+    Found,
+    is_generic,
+    lookup,
+    namespace_getter,
+)
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_immutable
 from magweld.frontend.state.tags import tag_cell, tags_work
 
