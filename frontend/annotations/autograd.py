@@ -29,7 +29,7 @@ from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.targets import CustomFunction
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.session.session import Session
-from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.attributes import note_class
 from magweld.frontend.state.mro import class_dict
 from magweld.frontend.state.refgraph import RefGraph
 

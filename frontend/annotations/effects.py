@@ -27,7 +27,7 @@ from magweld.frontend.monitor.hooks import sites_of
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.session.session import Session
-from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.attributes import note_class
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.mro import is_class, is_immutable
 from magweld.frontend.state.nodes import Kind

@@ -31,7 +31,7 @@ from magweld.frontend.monitor.annotation import (
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes, class_statements
 from magweld.frontend.rules.protocols import read_value
-from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.attributes import note_class
 
 
 def _only_in(*modules: types.ModuleType) -> Rule:

@@ -25,13 +25,12 @@ from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes, operators
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.protocols import read_value
+from magweld.frontend.state.attributes import before_slot_write, namespace_of
 from magweld.frontend.state.contents import read_item
 from magweld.frontend.state.ends import WATCHED
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.refgraph import RefGraph
-from magweld.frontend.state.slot_writes import before_slot_write
 from magweld.frontend.state.values import is_scalar
 
 

@@ -27,10 +27,10 @@ from magweld.frontend.monitor.code_table import JUMPS, Flow, parts_of
 from magweld.frontend.monitor.observer import Observer, Passed
 from magweld.frontend.rules.attributes import note_lookup, read_found
 from magweld.frontend.rules.functions import register_function
+from magweld.frontend.state.attributes import namespace_of
 from magweld.frontend.state.contents import read_item, read_truth
 from magweld.frontend.state.lookup import Found, Lookup
 from magweld.frontend.state.mro import class_dict
-from magweld.frontend.state.namespaces import namespace_of
 
 _CALL: Final[Any] = class_dict(torch.nn.Module)["__call__"]
 _TRACING_STATE: Final = torch._C._get_tracing_state

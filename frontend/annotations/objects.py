@@ -35,6 +35,7 @@ from magweld.frontend.rules.protocols import (
     read_referent,
     read_value,
 )
+from magweld.frontend.state.attributes import namespace_of
 from magweld.frontend.state.contents import (
     Extent,
     before_write,
@@ -49,7 +50,6 @@ from magweld.frontend.state.mro import (
     is_immutable,
     python_slots,
 )
-from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.natives import check_buffer_write, read_content
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.set_writes import note_set_operand, note_set_write

@@ -35,7 +35,7 @@ from magweld.frontend.rules.attribute_writes import (
     write_generic,
 )
 from magweld.frontend.rules.functions import is_python, special_method
-from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.attributes import note_class
 from magweld.frontend.state.contents import builtin_base, elements, parts_of_key
 from magweld.frontend.state.lookup import lookup_generic
 from magweld.frontend.state.mro import is_class

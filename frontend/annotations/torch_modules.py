@@ -23,7 +23,7 @@ from magweld.frontend.operators.arrays import OLD_CLASSES
 from magweld.frontend.rules.attributes import bear_top, note_lookup, read_found
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.natives import record_operator
-from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.attributes import note_class
 from magweld.frontend.state.contents import read_all, read_item
 from magweld.frontend.state.lookup import Found, Lookup
 from magweld.frontend.state.mro import class_dict

@@ -21,6 +21,7 @@ from magweld.frontend.monitor.annotation import Entries, NativeCall
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.natives import record_operator
 from magweld.frontend.rules.protocols import read_value
+from magweld.frontend.state.attributes import namespace_of
 from magweld.frontend.state.contents import (
     CONTAINERS,
     Extent,
@@ -31,7 +32,6 @@ from magweld.frontend.state.contents import (
     read_item,
 )
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.natives import check_buffer_write, is_buffer
 from magweld.frontend.state.values import is_identity, is_scalar
 

@@ -12,7 +12,7 @@ from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 from magweld.frontend.guards.guard import Mismatch
 from magweld.frontend.operators.torch_state import beside_global_state, torch_state
 from magweld.frontend.state.mro import find_after, find_in_mro, find_own
-from magweld.frontend.state.tags import tag_cell, tags_work
+from magweld.frontend.state.plans import tag_cell, tags_work
 from magweld.frontend.state.values import is_scalar, same_scalar
 from magweld.storages import neighbours, storage_of
 

@@ -31,10 +31,17 @@ from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, find_in_mro, find_own, is_class
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.paths import Paths
-from magweld.frontend.state.recipes import Recipe
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.set_writes import SetWrite
-from magweld.frontend.state.steps import Call, Constant, Fetched, Made, Mock, Output
+from magweld.frontend.state.steps import (
+    Call,
+    Constant,
+    Fetched,
+    Made,
+    Mock,
+    Output,
+    Recipe,
+)
 from magweld.frontend.state.values import is_identity, is_scalar
 
 

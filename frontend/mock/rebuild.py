@@ -27,9 +27,10 @@ from magweld.frontend.state.mro import (
 )
 from magweld.frontend.state.natives import base_value, is_array
 from magweld.frontend.state.nodes import Kind
-from magweld.frontend.state.recipes import Fill, Recipe
 from magweld.frontend.state.steps import (
     FUNCTION_FIELDS,
+    Fill,
+    Recipe,
     fill_function,
     fill_namespace,
     make_function,

@@ -16,18 +16,18 @@ from magweld.frontend.rules.functions import (
     register_function,
     special_method,
 )
-from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.attributes import (
+    before_class_write,
+    before_slot_write,
+    namespace_of,
+    note_class,
+    read_written_class,
+)
 from magweld.frontend.state.contents import Extent, before_write, read_item, slot_value
 from magweld.frontend.state.lookup import is_data_descriptor
 from magweld.frontend.state.mro import is_class
-from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
-from magweld.frontend.state.slot_writes import (
-    before_class_write,
-    before_slot_write,
-    read_written_class,
-)
 
 
 def store_attribute(observer: Observer, row: Row, stack: list[Any]) -> None:

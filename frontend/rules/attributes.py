@@ -11,11 +11,10 @@ from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.functions import register_function
-from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.attributes import namespace_of, note_class
 from magweld.frontend.state.contents import read_all, read_item, slot_value
 from magweld.frontend.state.lookup import Found, Lookup, instance_dict
 from magweld.frontend.state.mro import ABSENT, is_class, is_immutable, target_slot
-from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_immutable_value, is_scalar

@@ -32,10 +32,9 @@ from magweld.frontend.rules.natives import (
 )
 from magweld.frontend.rules.operators import is_plain
 from magweld.frontend.rules.protocols import iterate, read_value
-from magweld.frontend.state.cache_entries import entry_of
-from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.attributes import note_class
 from magweld.frontend.state.contents import builtin_base, read_all
-from magweld.frontend.state.draws import CachedAnswer
+from magweld.frontend.state.draws import CachedAnswer, entry_of
 from magweld.frontend.state.ends import has_finalizer
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class, target_slot
 from magweld.frontend.state.values import (

@@ -17,7 +17,7 @@ from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import see_through
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.natives import apply_entry
-from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.attributes import note_class
 from magweld.frontend.state.contents import read_all
 from magweld.frontend.state.mro import find_in_mro, is_class, is_immutable, mro
 from magweld.frontend.state.nodes import Kind

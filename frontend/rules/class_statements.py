@@ -17,7 +17,7 @@ from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.names import cell_node, load_global
-from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.attributes import note_class
 from magweld.frontend.state.contents import cell_value, read_all, read_item
 from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.nodes import Kind

@@ -23,7 +23,7 @@ from magweld.frontend.rules.protocols import (
     read_through,
     read_value,
 )
-from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.attributes import note_class
 from magweld.frontend.state.contents import builtin_base, elements, read_all, read_item
 from magweld.frontend.state.draws import Holding
 from magweld.frontend.state.mro import ABSENT

@@ -12,9 +12,9 @@ from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.rules.attributes import read_attribute
+from magweld.frontend.state.attributes import before_slot_write
 from magweld.frontend.state.contents import Extent, before_write, cell_value, read_item
 from magweld.frontend.state.nodes import Kind, Node
-from magweld.frontend.state.slot_writes import before_slot_write
 
 
 def load_global(observer: Observer, row: Row, stack: list[Any]) -> None:

@@ -38,7 +38,7 @@ from magweld.frontend.rules.protocols import (
     take_elements,
     test_truth,
 )
-from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.attributes import note_class
 from magweld.frontend.state.contents import (
     CONTAINERS,
     Extent,

@@ -10,7 +10,7 @@ from typing import Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.functions import is_python, special_method
-from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.attributes import note_class
 from magweld.frontend.state.contents import (
     EXACT_CONTAINERS,
     SETS,

@@ -10,7 +10,7 @@ from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.protocols import read_value
-from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.attributes import note_class
 from magweld.frontend.state.contents import builtin_base, elements, read_all
 from magweld.frontend.state.natives import is_buffer, scalar_base
 from magweld.frontend.state.values import is_identity, is_scalar

@@ -8,7 +8,7 @@ from types import CellType
 from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.attributes import note_class
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.refgraph import RefGraph

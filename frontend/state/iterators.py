@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.recipes import Recipe
+from magweld.frontend.state.steps import Recipe
 
 _DICT: Final[dict[int, int]] = {}
 _SEQUENCES: Final[tuple[Any, ...]] = ([], (), "", range(0), range(1 << 70))

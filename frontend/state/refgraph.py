@@ -11,7 +11,6 @@ from types import FrameType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.state.choices import Choices
 from magweld.frontend.state.draws import CachedAnswer, Draw
 from magweld.frontend.state.ends import (
     WATCHED,
@@ -20,7 +19,15 @@ from magweld.frontend.state.ends import (
     is_watched,
 )
 from magweld.frontend.state.mro import ABSENT, is_class
-from magweld.frontend.state.nodes import Edge, Kind, Node, Where, is_fixed, slot_of
+from magweld.frontend.state.nodes import (
+    Choices,
+    Edge,
+    Kind,
+    Node,
+    Where,
+    is_fixed,
+    slot_of,
+)
 from magweld.frontend.state.plans import Plans
 from magweld.frontend.state.values import (
     is_identity,

@@ -1,4 +1,4 @@
-"""Owns the steps of a mock: how a hit rebuilds objects and repeats writes."""
+"""Owns how a hit makes objects and repeats writes: recipes, steps of a mock."""
 
 from __future__ import annotations
 
@@ -12,6 +12,32 @@ from typing import Any, Final
 
 from magweld.frontend.state.mro import ABSENT, find_own
 from magweld.short_repr import short_repr
+
+Fill = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an object is made.
+
+    Attributes:
+        make: Makes it, from `parts`.
+        parts: Objects needed to make it.
+        packed: Whether `make` takes the parts as one sequence.
+        late: Whether a shell is made first and filled when all others exist; its
+            parts are then constants.
+        early: Whether the parts must have their content before it is made.
+        fills: Functions that take the object and a list of parts.
+        finals: The same, run when everything has been filled.
+    """
+
+    make: Callable[..., Any]
+    parts: tuple[Any, ...] = ()
+    packed: bool = False
+    late: bool = False
+    early: bool = False
+    fills: tuple[Fill, ...] = ()
+    finals: tuple[Fill, ...] = ()
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from magweld.frontend import trace
-from magweld.frontend.state.cache_entries import entry_of
+from magweld.frontend.state.draws import entry_of
 
 
 class State:
