@@ -19,7 +19,7 @@ from magweld.frontend.monitor.annotation import (
     Use,
 )
 from magweld.frontend.monitor.observer import Observer
-from magweld.frontend.operators.arrays import OLD_CLASSES
+from magweld.frontend.operators.arguments import OLD_CLASSES
 from magweld.frontend.rules.attributes import bear_top, note_lookup, read_found
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.natives import record_operator

@@ -42,9 +42,8 @@ from magweld.frontend.monitor.stack import (
     StackReader,
     is_supported,
 )
-from magweld.frontend.operators.modes import ObservingModes
 from magweld.frontend.operators.recorder import OperatorRecorder
-from magweld.frontend.operators.torch_state import torch_state
+from magweld.frontend.operators.torch_state import ObservingModes, torch_state
 from magweld.frontend.operators.watch import OperatorWatch
 from magweld.frontend.segments.form import Form
 from magweld.frontend.segments.program import Program

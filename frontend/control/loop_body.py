@@ -18,8 +18,7 @@ from magweld.frontend.expressions.expressions import (
     SizeSource,
     topological,
 )
-from magweld.frontend.operators.kinds import operator_of
-from magweld.frontend.operators.values_only import NEUTRAL, VALUES
+from magweld.frontend.operators.kinds import NEUTRAL, VALUES, operator_of
 from magweld.graphs.control_operators import NUMBER_FUNCTIONS
 
 if TYPE_CHECKING:

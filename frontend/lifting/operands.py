@@ -27,7 +27,13 @@ from magweld.frontend.lifting.tensor_numbers import (
     require_integers,
 )
 from magweld.frontend.monitor.code_table import CALLS
-from magweld.frontend.operators.kinds import FORMLESS, name_of
+from magweld.frontend.operators.kinds import (
+    FORMLESS,
+    PASSES_AT_ZERO,
+    TOTAL,
+    is_value_only,
+    name_of,
+)
 from magweld.frontend.operators.predicates import (
     Memory,
     Predicate,
@@ -36,11 +42,6 @@ from magweld.frontend.operators.predicates import (
     text_of_predicate,
 )
 from magweld.frontend.operators.recorder import OperatorRecorder
-from magweld.frontend.operators.values_only import (
-    PASSES_AT_ZERO,
-    TOTAL,
-    is_value_only,
-)
 from magweld.frontend.state.nodes import Kind, Node
 
 if TYPE_CHECKING:

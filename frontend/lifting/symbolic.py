@@ -43,10 +43,9 @@ from magweld.frontend.lifting.symbols import (
     bounds,
     strides_hold,
 )
-from magweld.frontend.operators.kinds import name_of, operator_of
+from magweld.frontend.operators.kinds import is_value_only, name_of, operator_of
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.tensors import GraphInput
-from magweld.frontend.operators.values_only import is_value_only
 from magweld.frontend.state.nodes import Node
 from magweld.graphs.autocast import autocast_kept
 from magweld.graphs.control_operators import ForOperator

@@ -1,17 +1,146 @@
-"""Owns how arguments that have parts are written into the operator graph."""
+"""Owns how arguments with parts are written into the operator graph, arrays too."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
 import torch
+from torch import fx
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.operators.arrays import MAX_LISTED, OLD_CLASSES
-from magweld.frontend.state.contents import elements, read_all
+from magweld.frontend.operators.targets import ConstantTensor
+from magweld.frontend.state.contents import builtin_base, elements, read_all
+from magweld.frontend.state.natives import is_array, owner_of, read_content
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
+from magweld.frontend.state.values import is_numpy_scalar
+from magweld.storages import storage_of
+
+# An array of so many numbers becomes a list in the graph, a larger one a tensor.
+MAX_LISTED: Final = 4096
+MAX_BYTES: Final = 1 << 26
+
+# Functions that take data and keep its form, apart from the type of the numbers.
+OLD_CLASSES: Final = tuple(
+    cls
+    for name in dir(torch)
+    if name.endswith("Tensor") and isinstance(cls := getattr(torch, name), type)
+)
+_TAKERS: Final = frozenset({torch.tensor, torch.as_tensor, torch.from_numpy})
+_LIKE: Final = frozenset({torch.Tensor.new, torch.Tensor.new_tensor})
+_TYPED: Final = frozenset({*OLD_CLASSES, torch.from_numpy})
+
+
+_SEQUENCES: Final = (list, tuple)
+
+
+class Arrays:
+    """The arrays that torch calls of a run have taken.
+
+    Args:
+        graph: Gets the reads of their content.
+    """
+
+    def __init__(self, graph: RefGraph) -> None:
+        self._graph = graph
+        self._shared: list[tuple[torch.Tensor, Any]] = []
+
+    def replaced(
+        self, func: Any, args: Any, kwargs: Any, result: Any
+    ) -> tuple[Any, Any, Any]:
+        """Return a call that makes the same tensor without an array.
+
+        Raises:
+            StopRecordingError: There is none.
+        """
+        like = args[:1] if func in _LIKE else ()
+        options = {key: kwargs[key] for key in kwargs if key != "data"}
+        data = (*args[len(like) :], *(kwargs[key] for key in kwargs if key == "data"))
+        known = like or func in _TAKERS or func in _TYPED
+        if not known or len(data) != 1 or not _has_array(data[0]):
+            return func, args, kwargs
+        self._read(data[0])
+        if is_array(data[0]) and _is_view(result, data[0]):
+            self._share(result, data[0])
+        if not _is_listed(result):
+            return ConstantTensor(result), (), {}
+        maker = torch.Tensor.new_tensor if like else torch.tensor
+        return maker, (*like, result.tolist()), {**options, "dtype": result.dtype}
+
+    def constant(self, graph: fx.Graph, array: Any) -> fx.Node:
+        """Return a node for an array that is an operand, e.g. an index."""
+        read_content(self._graph, array)
+        return graph.call_function(ConstantTensor(torch.tensor(array)), ())
+
+    def check(self, written: set[int], outputs: Iterable[Any], made: Made) -> None:
+        """Refuse a run in which the memory of an array matters.
+
+        Args:
+            written: Storages that were written.
+            outputs: Storages of tensors that the run leaves behind.
+            made: Tells whether a hit would have to make an object.
+
+        Raises:
+            StopRecordingError: A tensor that shares it was written, or leaves the run.
+        """
+        for tensor, array in self._shared:
+            storage, owner = storage_of(tensor), owner_of(array)
+            node = self._graph.find(owner)
+            stays = node is None or node.external or made(owner) or made(array)
+            if storage in written and (stays or self._graph.lent[id(owner)]):
+                raise StopRecordingError("tensor-write", "memory of an array")
+            if stays and storage in outputs:
+                raise StopRecordingError("result-object", "a tensor of an array")
+
+    def _share(self, tensor: torch.Tensor, array: Any) -> None:
+        self._shared.append((tensor, array))
+        self._graph.lent.setdefault(id(owner_of(array)), False)
+
+    def _read(self, data: Any) -> None:
+        """Record the content of nested sequences with arrays in them."""
+        if is_array(data):
+            read_content(self._graph, data)
+        elif builtin_base(data) in _SEQUENCES:
+            if self._graph.find(data) is not None:
+                read_all(self._graph, data)
+            for item in elements(data):
+                self._read(item)
+
+
+def _is_listed(tensor: torch.Tensor) -> bool:
+    """Return whether a list of numbers makes the same tensor."""
+    if tensor.nbytes > MAX_BYTES or tensor.clone().stride() != tensor.stride():
+        raise StopRecordingError("operator-argument", "the form of an array")
+    small = tensor.numel() <= MAX_LISTED and tensor.is_contiguous()
+    listed = small and (tensor.numel() > 0 or tensor.dim() == 1)
+    if tensor.requires_grad and not listed:
+        raise StopRecordingError("operator-argument", "an array that gets a gradient")
+    return listed
+
+
+def _has_array(data: Any) -> bool:
+    """Return whether there is an array or a number of numpy in nested sequences."""
+    if builtin_base(data) in _SEQUENCES:
+        return any(map(_has_array, elements(data)))
+    return is_array(data) or is_numpy_scalar(data)
+
+
+Made = Callable[[Any], bool]
+
+
+def _is_view(tensor: torch.Tensor, array: Any) -> bool:
+    begin: int = array.__array_interface__["data"][0]
+    return tensor.data_ptr() == begin and tensor.numel() > 0
+
+
+def python_number(obj: Any) -> Any:
+    """Return a number of numpy as Python's; torch takes a bool for a float."""
+    number = obj.item()
+    if type(number) not in (int, float, complex):
+        raise StopRecordingError("operator-argument", type(obj).__qualname__)
+    return number
+
 
 Convert: TypeAlias = Callable[[Any], Any]
 

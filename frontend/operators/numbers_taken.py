@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import fx
 
-from magweld.frontend.operators.kinds import acts_through_operators, name_of
+from magweld.frontend.operators.kinds import NEUTRAL, acts_through_operators, name_of
 from magweld.frontend.operators.predicates import Memory, is_constant
 from magweld.frontend.operators.recording import Recording
-from magweld.frontend.operators.values_only import NEUTRAL
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.tensor_numbers import TensorNumber

@@ -11,12 +11,15 @@ import torch
 from torch import fx
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.operators.arguments import FORMS, convert_sequence
-from magweld.frontend.operators.arrays import Arrays, python_number
+from magweld.frontend.operators.arguments import (
+    FORMS,
+    Arrays,
+    convert_sequence,
+    python_number,
+)
+from magweld.frontend.operators.forms import Replacements, Shapes
 from magweld.frontend.operators.history import is_leaf_with_gradient
 from magweld.frontend.operators.kinds import RESIZES
-from magweld.frontend.operators.replaced import Replacements
-from magweld.frontend.operators.shapes import Shapes
 from magweld.frontend.rules.protocols import read_base
 from magweld.frontend.state.natives import base_value, is_array, scalar_base
 from magweld.frontend.state.nodes import Node
