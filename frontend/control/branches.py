@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import torch
 
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.control.comparison import DifferenceError
 from magweld.frontend.control.flow import flow_of
 from magweld.frontend.control.frame_state import FrameState, read_state, state_at_end
 from magweld.frontend.control.ifs import IfScope
-from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.regions import (
     check_handlers,
     jump_behind,

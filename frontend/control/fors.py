@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import fx
 
+from magweld.frontend.control.comparison import DifferenceError
 from magweld.frontend.control.flow import flow_of
-from magweld.frontend.control.frame_state import read_state
-from magweld.frontend.control.loop_state import State, StateReader
-from magweld.frontend.control.merge import DifferenceError
+from magweld.frontend.control.frame_state import State, StateReader, read_state
 from magweld.frontend.expressions.bounds import (
     NUMBERS_OF_LOOPS,
     SIZES,

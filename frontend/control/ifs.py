@@ -6,9 +6,9 @@ from functools import partial
 
 import torch
 
+from magweld.frontend.control.comparison import DifferenceError, Pairs
 from magweld.frontend.control.flow import Flow
 from magweld.frontend.control.frame_state import FrameState, read_state
-from magweld.frontend.control.merge import DifferenceError, Pairs
 from magweld.frontend.control.pieces import Piece, effects_of
 from magweld.frontend.control.regions import branches_of, why_not
 from magweld.frontend.control.scopes import Scope

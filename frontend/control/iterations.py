@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 import torch
 from torch import fx
 
+from magweld.frontend.control.comparison import DifferenceError, are_isomorphic
 from magweld.frontend.control.fors import ForLoop, Head
-from magweld.frontend.control.isomorphism import are_isomorphic
-from magweld.frontend.control.loop_state import Path
-from magweld.frontend.control.merge import DifferenceError
+from magweld.frontend.control.frame_state import Path
 from magweld.frontend.expressions.expressions import (
     Expression,
     InductionSource,

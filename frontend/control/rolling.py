@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from torch import fx
 
+from magweld.frontend.control.comparison import DifferenceError
 from magweld.frontend.control.fors import ForLoop, Loops
+from magweld.frontend.control.frame_state import Path
 from magweld.frontend.control.iterations import Iterations
-from magweld.frontend.control.loop_body import Body
-from magweld.frontend.control.loop_state import Path
-from magweld.frontend.control.merge import DifferenceError
+from magweld.frontend.control.loop_body import Body, Rewiring
 from magweld.frontend.control.pieces import effects_of
-from magweld.frontend.control.rewiring import Rewiring
 from magweld.frontend.expressions.expressions import (
     Expression,
     Literal,

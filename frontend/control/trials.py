@@ -1,31 +1,85 @@
-"""Owns the branches of a run that are on trial, and the scopes that are open."""
+"""Owns branches that are on trial, what undoes them, and the scopes that are open."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from types import FrameType, FunctionType
-from typing import TYPE_CHECKING, Any
+from types import FrameType, FunctionType, TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import fx
 
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.control.comparison import DifferenceError
 from magweld.frontend.control.escape import may_escape
 from magweld.frontend.control.flow import Flow, Join
 from magweld.frontend.control.frame_state import FrameState, continue_at
-from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.pieces import Piece
-from magweld.frontend.control.rollback import Rollback
 from magweld.frontend.control.scopes import Scope, TrialBranch, TrialEndedError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.events import Observe
 from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.operators.put_back import SavedMemory, save_generators
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import operator_state
+from magweld.frontend.operators.watch import OperatorWatch
+from magweld.storages import storage_of
 
 if TYPE_CHECKING:
     from magweld.frontend.session.session import Session
+
+
+class Rollback:
+    """Undoes at its end what tensors, generators and modes have become.
+
+    Args:
+        watch: Tells about writes before they happen.
+    """
+
+    def __init__(self, watch: OperatorWatch) -> None:
+        self._watch = watch
+        self._made: set[int] = set()
+        self._saved: dict[int, SavedMemory] = {}
+
+    def __enter__(self) -> Self:
+        self._put_back = save_generators()
+        self._grad = torch.is_grad_enabled()
+        self._before = self._watch.before_write, self._watch.made
+        self._watch.before_write, self._watch.made = self._save, self._made
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._watch.before_write, self._watch.made = self._before
+        if self._watch.made is not None:
+            self._watch.made |= self._made
+        torch.set_grad_enabled(self._grad)
+        self._put_back()
+        for saved in self._saved.values():
+            saved.restore()
+
+    def _save(self, tensor: torch.Tensor, args: Any) -> None:
+        storage = storage_of(tensor)
+        if storage in self._saved or storage in self._made:
+            return
+        if self._before[0] is not None:
+            self._before[0](tensor, args)  # a branch within a branch
+        if torch.is_grad_enabled() and any(map(_requires_grad, (tensor, *args))):
+            # The write would change the autograd graph, which nothing undoes.
+            raise StopRecordingError("tensor-value", "a write with gradients")
+        self._saved[storage] = SavedMemory.of(tensor)
+
+
+def _requires_grad(obj: Any) -> bool:
+    if isinstance(obj, (list, tuple)):
+        return any(map(_requires_grad, obj))
+    return isinstance(obj, torch.Tensor) and obj.requires_grad
 
 
 class Trials:

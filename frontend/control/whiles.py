@@ -9,10 +9,9 @@ from itertools import pairwise
 import torch
 from torch import fx
 
+from magweld.frontend.control.comparison import DifferenceError, are_isomorphic, form_of
 from magweld.frontend.control.flow import Flow, Join
 from magweld.frontend.control.frame_state import FrameState, read_state
-from magweld.frontend.control.isomorphism import are_isomorphic
-from magweld.frontend.control.merge import DifferenceError, form_of
 from magweld.frontend.control.pieces import Piece, effects_of, origin_of
 from magweld.frontend.control.regions import LoopForm, why_not_function
 from magweld.frontend.control.scopes import Scope
