@@ -30,9 +30,8 @@ from magweld.frontend.capture.build_record import Capture, Run
 from magweld.frontend.catalogue import CATALOGUE, Break, StopRecordingError
 from magweld.frontend.control.branches import Branches
 from magweld.frontend.control.fors import Loops
-from magweld.frontend.lifting.ahead import KnownSizes, SizesAwaitedError
+from magweld.frontend.lifting.ahead import KnownSizes, Outline, SizesAwaitedError
 from magweld.frontend.lifting.operands import Operands
-from magweld.frontend.lifting.outline import Outline
 from magweld.frontend.monitor.annotation import AnnotationTable
 from magweld.frontend.monitor.code_table import CodeTables
 from magweld.frontend.monitor.events import CollectorPause, event_source

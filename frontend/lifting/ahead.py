@@ -1,19 +1,205 @@
-"""Owns sizes that are worked out behind the calls, before the run that needs them."""
+"""Owns sizes that are worked out behind the calls: what they follow from, when."""
 
 from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.lifting.outline import Outline
+import torch
+from torch import fx
+
+from magweld.frontend.expressions.expressions import (
+    ArgumentSource,
+    EdgeSource,
+    Expression,
+    Leaf,
+    Operation,
+    SizeSource,
+    topological,
+)
+from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.operators.tensors import GraphInput
 from magweld.frontend.operators.torch_state import torch_state
+from magweld.frontend.state.nodes import Node
+from magweld.frontend.state.paths import path_of
+from magweld.frontend.state.refgraph import RefGraph
+from magweld.graphs.autocast import switches_autocast
+from magweld.graphs.control_operators import bodies_of
 from magweld.paced import Paced
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.environment import SymbolicEnvironment
+
+
+@dataclass(frozen=True)
+class InputForm:
+    """The form of an input of a graph.
+
+    Attributes:
+        path: How it is reached.
+        name: What the graph calls it.
+        dims: Its lifted dimensions.
+        shape: Its sizes in the recorded run.
+        stride: Its strides there.
+        dtype: Type of its elements.
+        device: Where it is.
+    """
+
+    path: str
+    name: str
+    dims: frozenset[int]
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+
+    @property
+    def key(self) -> Hashable:
+        """What tells inputs apart whose lifted dimensions may have any size."""
+        fixed = [None if dim in self.dims else n for dim, n in enumerate(self.shape)]
+        stride = None if self.dims else self.stride
+        kind = (self.path, self.dims, self.dtype, self.device)
+        return (*kind, tuple(fixed), stride)
+
+
+def form_of(item: GraphInput, dims: frozenset[int]) -> InputForm | None:
+    """Return the form of an input that the graph takes.
+
+    Args:
+        item: The input.
+        dims: Its lifted dimensions.
+
+    Returns:
+        None if it has more than sizes and strides: it is sparse, or a lazy conjugate.
+    """
+    real = item.node.obj
+    if real.is_conj() or real.is_neg() or real.layout is not torch.strided:
+        return None
+    sizes = tuple(real.shape), tuple(real.stride())
+    names = path_of(item.node), str(item.placeholder)
+    return InputForm(*names, dims, *sizes, real.dtype, real.device)
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What the sizes of a recorded run follow from.
+
+    Attributes:
+        inputs: The forms of what the graph takes.
+        nodes: Its operators, in order.
+        numbers: Inputs of the graph that are numbers.
+        shaping: Those of the expressions that may decide about shapes.
+        asked: Sizes that Python has asked for: a node that gives a tensor, a dimension.
+        lifting: Lifted values that the expressions are made of; of no run.
+    """
+
+    inputs: Mapping[fx.Node, InputForm]
+    nodes: tuple[fx.Node, ...]
+    numbers: Mapping[fx.Node, Expression]
+    shaping: frozenset[Expression]
+    asked: tuple[tuple[fx.Node, int], ...]
+    lifting: Lifting
+
+
+def outline_of(recorder: OperatorRecorder, lifting: Lifting) -> Outline | None:
+    """Return the outline of a finished run.
+
+    It keeps no object of the program alive. None if sizes follow from more than forms:
+    from control flow, values of tensors, or regions of autocast.
+    """
+    graph, scalars = recorder.graph, lifting.scalars
+    if lifting.operands.rolled or any(bodies_of(node) for node in graph.nodes):
+        return None
+    if switches_autocast(graph):
+        return None
+    inputs: dict[fx.Node, InputForm] = {}
+    placeholders: dict[Node, fx.Node] = {}
+    for item in recorder.inputs:
+        form = form_of(item, lifting.operands.lifted_dims(item.node))
+        if form is None:
+            return None
+        inputs[item.placeholder] = form
+        placeholders[item.node] = item.placeholder
+    parts = topological(scalars.expressions.values())
+    if not all(_is_of_forms(part, placeholders) for part in parts):
+        return None
+    copies = _Copies(lifting, placeholders)
+    numbers = {node: copies.of(found) for node, found in scalars.expressions.items()}
+    return Outline(
+        inputs,
+        tuple(operators_of(graph, lifting)),
+        numbers,
+        frozenset(copies.of(part) for part in parts if part in scalars.shaping),
+        tuple(_asked(lifting)),
+        copies.lifting,
+    )
+
+
+def _is_of_forms(part: Expression, placeholders: Mapping[Node, fx.Node]) -> bool:
+    """Whether a part of an expression can be read without the objects of the run."""
+    if not isinstance(part, Leaf):
+        return True
+    if isinstance(part.source, SizeSource):
+        of = part.source.of
+        return not isinstance(of, Node) or of in placeholders
+    return isinstance(part.source, (ArgumentSource, EdgeSource))
+
+
+def operators_of(graph: fx.Graph, lifting: Lifting) -> Iterable[fx.Node]:
+    """Yield the operators that sizes may follow from, in order.
+
+    They run on fake tensors, which need no gradients.
+    """
+    for node in graph.nodes:
+        switches = node.target is torch._C._set_grad_enabled
+        if node.op == "placeholder" or switches or lifting.operands.is_unused(node):
+            continue
+        yield node
+
+
+def _asked(lifting: Lifting) -> Iterable[tuple[fx.Node, int]]:
+    for leaf in lifting.make.leaves():
+        source = leaf.source
+        if isinstance(source, SizeSource) and isinstance(source.of, fx.Node):
+            yield source.of, source.dim
+
+
+class _Copies:
+    """Copies of expressions that read sizes of inputs by what stands for these.
+
+    Attributes:
+        lifting: What the copies belong to.
+    """
+
+    def __init__(self, lifting: Lifting, placeholders: Mapping[Node, fx.Node]) -> None:
+        self.lifting = Lifting(frozenset(), RefGraph())
+        self._pinned = lifting.pinned
+        self._placeholders = placeholders
+        self._known: dict[Expression, Expression] = {}
+
+    def of(self, expression: Expression) -> Expression:
+        """Return the copy of an expression."""
+        for part in topological([expression]):
+            if part not in self._known:
+                self._known[part] = copy = self._copy(part)
+                if part in self._pinned:
+                    self.lifting.pin(copy)
+        return self._known.get(expression, expression)
+
+    def _copy(self, part: Leaf | Operation) -> Expression:
+        make = self.lifting.make
+        if isinstance(part, Leaf):
+            source = part.source
+            if isinstance(source, SizeSource) and isinstance(source.of, Node):
+                source = SizeSource(self._placeholders[source.of], source.dim)
+            return make.leaf(source, part.value, part.text, part.bounds)
+        operands = [self._known.get(operand, operand) for operand in part.operands]
+        return make.apply(part.function, operands, part.value)
+
 
 # Seconds that a call may work on sizes, and that pass from one such call to the next.
 _SLICE: Final = 0.02

@@ -19,8 +19,8 @@ from torch.fx.experimental.symbolic_shapes import (
     StatelessSymbolicContext,
 )
 
+from magweld.frontend.lifting.ahead import InputForm
 from magweld.frontend.lifting.known_results import KnownResults
-from magweld.frontend.lifting.outline import InputForm
 
 
 class _Sizes(ShapeEnv):

@@ -17,15 +17,17 @@ from magweld.frontend.expressions.expressions import (
     ValueSource,
     is_of_sizes,
 )
-from magweld.frontend.lifting.queries import Queries, Query, size_path
-from magweld.frontend.lifting.scalars import Scalars
-from magweld.frontend.lifting.shadow import Step, is_same
-from magweld.frontend.lifting.state import Lifting
-from magweld.frontend.lifting.tensor_numbers import (
+from magweld.frontend.lifting.queries import (
+    Queries,
+    Query,
     TensorNumber,
     number_in,
     require_integers,
+    size_path,
 )
+from magweld.frontend.lifting.scalars import Scalars
+from magweld.frontend.lifting.shadow import Step, is_same
+from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.monitor.code_table import CALLS
 from magweld.frontend.operators.kinds import (
     FORMLESS,

@@ -16,10 +16,9 @@ from magweld.frontend.expressions.expressions import (
     SizeSource,
     StridesSource,
 )
-from magweld.frontend.lifting.ahead import KnownSizes, SizesAwaitedError
-from magweld.frontend.lifting.outline import outline_of
+from magweld.frontend.lifting.ahead import KnownSizes, SizesAwaitedError, outline_of
+from magweld.frontend.lifting.queries import LARGEST, require_integers
 from magweld.frontend.lifting.state import Lifting
-from magweld.frontend.lifting.tensor_numbers import LARGEST, require_integers
 from magweld.frontend.operators.effects import has_effects
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.state.nodes import Node

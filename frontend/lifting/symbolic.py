@@ -22,14 +22,15 @@ from magweld.frontend.expressions.expressions import (
     SizeSource,
     topological,
 )
-from magweld.frontend.lifting.branch_shapes import branch_results, is_branch
-from magweld.frontend.lifting.environment import SymbolicEnvironment, SymbolicInput
-from magweld.frontend.lifting.loop_shapes import (
+from magweld.frontend.lifting.ahead import Outline, form_of, operators_of
+from magweld.frontend.lifting.control_shapes import (
+    branch_results,
+    is_branch,
     is_list_operator,
     loop_results,
     run_list_operator,
 )
-from magweld.frontend.lifting.outline import Outline, form_of, operators_of
+from magweld.frontend.lifting.environment import SymbolicEnvironment, SymbolicInput
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.symbolic_calls import (
     ON_SYMBOLS,

@@ -17,7 +17,7 @@ from magweld.frontend.operators.predicates import Memory, is_constant
 from magweld.frontend.operators.recording import Recording
 
 if TYPE_CHECKING:
-    from magweld.frontend.lifting.tensor_numbers import TensorNumber
+    from magweld.frontend.lifting.queries import TensorNumber
 
 _INDEXES: Final = frozenset({"__getitem__", "__setitem__"})
 # Others choose by their elements, or are masks.

@@ -9,7 +9,6 @@ from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.catalogue import SPLITTING, Break, StopRecordingError
-from magweld.frontend.lifting.frames import attach_shadow, lift_arguments, lift_rest
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.monitor.annotation import AnnotationTable, Entry, NativeCall
 from magweld.frontend.monitor.code_table import CodeTables, Row
@@ -26,6 +25,7 @@ from magweld.frontend.monitor.stack import FrameReader
 from magweld.frontend.rules.class_checks import AbstractAnswers
 from magweld.frontend.rules.natives import apply_entry
 from magweld.frontend.session.admission import (
+    attach_shadow,
     begin_call,
     begin_rest,
     check_classes,
@@ -33,6 +33,8 @@ from magweld.frontend.session.admission import (
     explain_frame,
     is_opaque,
     is_own,
+    lift_arguments,
+    lift_rest,
 )
 from magweld.frontend.state.nodes import Where
 from magweld.frontend.state.refgraph import RefGraph

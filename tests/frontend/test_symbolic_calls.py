@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from magweld.frontend.lifting.ahead import InputForm
 from magweld.frontend.lifting.environment import SymbolicEnvironment
-from magweld.frontend.lifting.outline import InputForm
 from magweld.frontend.lifting.symbolic_calls import ON_SYMBOLS
 from magweld.frontend.lifting.symbols import NotSymbolicError
 
