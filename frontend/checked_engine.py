@@ -26,8 +26,8 @@ from magweld.frontend.guards.derive import Arguments
 from magweld.frontend.operators.kinds import RESIZES, operator_of
 from magweld.frontend.records.cache import RecordCache
 from magweld.frontend.records.record import Record
-from magweld.frontend.segments.form import Form, Suspended
 from magweld.frontend.segments.program import Call, Program
+from magweld.frontend.segments.shape import Form, Suspended
 from magweld.graphs.control_operators import all_nodes
 
 

@@ -38,13 +38,17 @@ from magweld.frontend.monitor.events import event_source
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.profitability import EAGER, HIT, Profitability, kind_of
 from magweld.frontend.records.backends import Backend
-from magweld.frontend.records.cache import RecordCache, Signature, signature_of
+from magweld.frontend.records.cache import (
+    RecordCache,
+    Segments,
+    Signature,
+    signature_of,
+)
 from magweld.frontend.records.making import RecordMaker
 from magweld.frontend.records.policy import LiftingPolicy
 from magweld.frontend.records.record import GraphFailedError, Record
-from magweld.frontend.segment_store import Segments
-from magweld.frontend.segments.form import Suspended
 from magweld.frontend.segments.program import Call, Program
+from magweld.frontend.segments.shape import Suspended
 
 
 def watched() -> bool:

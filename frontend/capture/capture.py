@@ -44,11 +44,10 @@ from magweld.frontend.monitor.stack import (
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import ObservingModes, torch_state
 from magweld.frontend.operators.watch import OperatorWatch
-from magweld.frontend.segments.form import Form
+from magweld.frontend.segments.continuation import Sources
 from magweld.frontend.segments.program import Program
-from magweld.frontend.segments.sources import Sources
-from magweld.frontend.segments.split import Places, Split
-from magweld.frontend.segments.suspend import ProgramLeftError
+from magweld.frontend.segments.shape import Form
+from magweld.frontend.segments.split import Places, ProgramLeftError, Split
 from magweld.frontend.session.instructions import INSTRUCTIONS
 from magweld.frontend.session.session import Session
 

@@ -17,9 +17,8 @@ from torch import fx
 
 from magweld.frontend.guards.guard import number_at, shown
 from magweld.frontend.records.record import Record
-from magweld.frontend.segments.form import FrameForm
-from magweld.frontend.segments.shape import Continuation
-from magweld.frontend.segments.sources import Sources
+from magweld.frontend.segments.continuation import Sources
+from magweld.frontend.segments.shape import Continuation, FrameForm
 from magweld.frontend.segments.steps import steps_behind
 from magweld.frontend.state.steps import (
     Constant,

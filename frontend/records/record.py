@@ -16,7 +16,7 @@ from magweld.frontend.catalogue import Break
 from magweld.frontend.guards.guard import Guard, GuardProgram
 from magweld.frontend.operators.put_back import UNKNOWN, Failing
 from magweld.frontend.records.returned import Deciding, Inspectable, Repeating
-from magweld.frontend.segments.form import Form
+from magweld.frontend.segments.shape import Form
 from magweld.frontend.state.steps import Mock, Output
 from magweld.graphs.lifted_graph import LiftedGraph
 from magweld.tiers import TieredGraph, tier_of

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from magweld.frontend.guards.derive import Arguments
 from magweld.frontend.monitor.events import EventSource
 from magweld.frontend.monitor.hooks import Resumed
-from magweld.frontend.segments.form import Suspended, take_first
-from magweld.frontend.segments.sources import Sources
+from magweld.frontend.segments.continuation import Sources
+from magweld.frontend.segments.shape import Suspended, take_first
 
 if TYPE_CHECKING:
     from magweld.frontend.session.session import Session

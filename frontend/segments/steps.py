@@ -7,15 +7,17 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from magweld.frontend.segments.form import Form, FrameForm, Suspended
+from magweld.frontend.segments.continuation import Sources
 from magweld.frontend.segments.shape import (
     STOPPED,
     UNBOUND,
     Continuation,
+    Form,
+    FrameForm,
     Shape,
+    Suspended,
     outlives,
 )
-from magweld.frontend.segments.sources import Sources
 
 
 class _Stop(NamedTuple):
