@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from magweld.frontend.annotations.scope import annotated
     from magweld.frontend.annotations.user import (
         AliasOf,
         AnnotationError,
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
         Input,
         Output,
         annotate,
+        annotated,
     )
     from magweld.frontend.records.record import Record
     from magweld.frontend.traced import Traced, trace
@@ -34,10 +34,9 @@ __all__ = [
 
 # No module is called `trace`: its import would take the place of the function.
 _PARTS = {
-    "annotations.scope": ("annotated",),
     "annotations.user": (
         *("AliasOf", "AnnotationError", "AttributeOf", "ElementOf"),
-        *("Input", "Output", "annotate"),
+        *("Input", "Output", "annotate", "annotated"),
     ),
     "records.record": ("Record",),
     "traced": ("Traced", "trace"),

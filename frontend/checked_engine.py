@@ -20,7 +20,7 @@ from magweld.frontend.differential.check import (
     run,
     run_checked,
 )
-from magweld.frontend.differential.written import Written, written_by
+from magweld.frontend.differential.outside import Written, written_by
 from magweld.frontend.engine import Engine, watched
 from magweld.frontend.guards.derive import Arguments
 from magweld.frontend.operators.kinds import RESIZES, operator_of

@@ -18,8 +18,7 @@ from torch.compiler import is_dynamo_compiling
 
 from magweld import env
 from magweld.compiler_options import parse_bytes
-from magweld.frontend.annotations.scope import in_force, of_libraries
-from magweld.frontend.annotations.user import UserAnnotation
+from magweld.frontend.annotations.user import UserAnnotation, in_force, of_libraries
 from magweld.frontend.engine import Engine, watched
 from magweld.frontend.records.backends import CompileGraph, resolve_backend
 from magweld.frontend.records.policy import Dynamic, lifting_policy

@@ -12,12 +12,11 @@ from typing import Any, Final
 import torch
 
 from magweld.frontend.annotations.arrays import ARRAYS
-from magweld.frontend.annotations.autocast import AUTOCAST
 from magweld.frontend.annotations.autograd import AUTOGRAD, TRAINING
 from magweld.frontend.annotations.core import CORE
 from magweld.frontend.annotations.module_calls import MODULE_CALLS
 from magweld.frontend.annotations.randomness import RANDOMNESS
-from magweld.frontend.annotations.torch_functions import TORCH
+from magweld.frontend.annotations.torch_functions import AUTOCAST, TORCH
 from magweld.frontend.annotations.torch_modules import (
     DYNAMO_MODULE,
     TORCH_CLASSES,

@@ -12,15 +12,15 @@ from magweld.frontend.differential.describe import (
     Description,
     Difference,
     Item,
+    TensorData,
     Walk,
+    difference,
     generator_states,
     join,
     shown,
 )
-from magweld.frontend.differential.silence import Silence
+from magweld.frontend.differential.outside import Silence, Written, warned_to
 from magweld.frontend.differential.snapshot import CannotRestoreError, Snapshot
-from magweld.frontend.differential.tensors import TensorData, difference
-from magweld.frontend.differential.written import Written, warned_to
 from magweld.frontend.operators.torch_state import torch_state
 
 

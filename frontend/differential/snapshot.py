@@ -13,15 +13,19 @@ from typing import Any
 import torch
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.differential.describe import POSITIONED, position
+from magweld.frontend.differential.describe import (
+    POSITIONED,
+    history,
+    is_strided,
+    position,
+)
+from magweld.frontend.differential.outside import Written
 from magweld.frontend.differential.structure import (
     code_names,
     is_consumable,
     is_library,
     slots_of,
 )
-from magweld.frontend.differential.tensors import history, is_strided
-from magweld.frontend.differential.written import Written
 from magweld.frontend.operators.history import gradient_node
 from magweld.frontend.operators.put_back import save_generators
 from magweld.frontend.operators.torch_state import torch_state

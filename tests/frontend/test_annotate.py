@@ -20,7 +20,7 @@ from magweld.frontend import (
     annotated,
     trace,
 )
-from magweld.frontend.annotations import scope
+from magweld.frontend.annotations import user
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "annotations.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
@@ -265,14 +265,14 @@ def test_entry_points_of_libraries(tmp_path, monkeypatch):
         "bad = annotated_library:BROKEN\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    scope.of_libraries.cache_clear()
+    user.of_libraries.cache_clear()
     try:
         with pytest.warns(UserWarning, match="annotated_library:BROKEN"):
-            found = scope.of_libraries()
+            found = user.of_libraries()
         assert [item.function.__name__ for item in found] == ["native"]
     finally:
         monkeypatch.undo()
-        scope.of_libraries.cache_clear()
+        user.of_libraries.cache_clear()
 
 
 @pytest.mark.parametrize(
