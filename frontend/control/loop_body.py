@@ -122,7 +122,7 @@ class Body:
             return
         name, index = operator_of(node), _INDICES.get(node.target)
         for position, arg in [*enumerate(node.args), *node.kwargs.items()]:
-            if not _holds(arg, number):
+            if number not in _nodes_in(arg):
                 continue
             indexes = position == index and (
                 arg is number or (type(arg) is tuple and number in arg)
@@ -155,12 +155,6 @@ class Body:
             raise DifferenceError("a function of its number")
         operands = tuple(map(self._value, expression.operands))
         return self._graph.call_function(expression.function, operands)
-
-
-def _holds(arg: Any, node: fx.Node) -> bool:
-    found: list[fx.Node] = []
-    fx.map_arg(arg, found.append)
-    return node in found
 
 
 # Operators that take a list of tensors of any length.
