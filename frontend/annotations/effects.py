@@ -69,7 +69,10 @@ def _is_plain(stream: Any) -> bool:
     base = io.StringIO if kind is io.StringIO else io.TextIOWrapper
     if _is_overridden(stream, base) or stream.closed:
         return False
-    return kind is io.StringIO or _is_native(stream.buffer)
+    if kind is io.StringIO:
+        return True
+    buffer = stream.buffer
+    return type(buffer.raw if type(buffer) in _BUFFERS else buffer) in _BYTES
 
 
 def _is_overridden(obj: Any, base: type) -> bool:
@@ -78,12 +81,6 @@ def _is_overridden(obj: Any, base: type) -> bool:
         return True
     names = [name for name in _OVERRIDDEN if hasattr(base, name)]
     return any(find_in_mro(type(obj), n) is not find_in_mro(base, n) for n in names)
-
-
-def _is_native(buffer: Any) -> bool:
-    if type(buffer) in _BUFFERS:
-        buffer = buffer.raw
-    return type(buffer) in _BYTES
 
 
 def warns_plainly(category: type[Warning]) -> bool:
@@ -253,9 +250,8 @@ def _warn(observer: Observer, call: NativeCall) -> None:
     parts = tuple(map(Constant, (category, *place)))
     step = Call(warn_again, Constant(message), parts)
     _repeat(observer, step, warns_plainly, category)
-    observer.session.opaque_caller = (
-        observer  # the hooks that show it may be Python code
-    )
+    # The hooks that show it may be Python code.
+    observer.session.opaque_caller = observer
 
 
 def log_again(
@@ -280,9 +276,8 @@ def _log(observer: Observer, call: NativeCall) -> None:
     graph = observer.session.graph
     for name in ("makeRecord", "handle", "findCaller"):
         if note_class(graph, type(logger), name) is not vars(logging.Logger)[name]:
-            raise StopRecordingError(
-                "native-call", f"{type(logger).__qualname__}.{name}"
-            )
+            kind = type(logger).__qualname__
+            raise StopRecordingError("native-call", f"{kind}.{name}")
     _check_untouched(observer, logging, sys)
     _read_plain(observer, args)
     graph.hold(logger)
@@ -298,7 +293,6 @@ def _log(observer: Observer, call: NativeCall) -> None:
 
 
 _LOGGING: Final = logging.Logger._log.__code__.co_filename
-
 
 EFFECTS: Final[Entries] = (
     (builtins.print, _print),

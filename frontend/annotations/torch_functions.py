@@ -114,8 +114,8 @@ TORCH: Final[Entries] = (
 )
 
 
-# The operators between them are recorded as the program wrote them; a hit enters the
-# region itself, so torch casts as it did, gradients included.
+# Operators between switches of autocast are recorded as the program wrote them; a hit
+# enters the region itself, so torch casts as it did, gradients included.
 
 # What the two devices that are guarded on entry are called by default.
 _DEFAULT_DEVICE: Final = "cuda"
