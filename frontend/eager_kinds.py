@@ -64,9 +64,16 @@ def eager_kinds(kinds: Mapping[Kind, Left], is_module: bool) -> IsEager | None:
     names.values.update(_GLOBALS)
     lines.append(f"    if {_FOLLOWED if is_module else _PROFILED}: return False")
     tests = [_Test(names, kind) for kind in kinds]
+    lines.append("    try:")
     for test, left in zip(tests, kinds.values(), strict=True):
-        lines += test.lines(names.constant(left)) if test.is_complete else ()
-    lines.append("    return False")
+        found = test.lines(names.constant(left)) if test.is_complete else ()
+        lines += [f"    {line}" for line in found]
+    # Nested tensors have no sizes.
+    lines += [
+        "        return False",
+        "    except RuntimeError:",
+        "        return False",
+    ]
     exec(compile("\n".join(lines), FILENAME, "exec"), names.values)
     made: IsEager = names.values["is_eager"]
     return made if any(test.is_complete for test in tests) else None

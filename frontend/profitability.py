@@ -51,7 +51,10 @@ def kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Kind:
     for value in args:
         cls = type(value)
         if cls is Tensor:
-            found.append((value.shape, value.dtype))
+            try:
+                found.append((value.shape, value.dtype))
+            except RuntimeError:  # nested tensors have no sizes
+                found.append(key_of_class(cls))
         else:
             key = key_of_class(cls)
             found.append((cls, value) if key in _VALUES else key)

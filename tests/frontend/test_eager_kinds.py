@@ -226,3 +226,19 @@ def test_exceptions_of_such_calls_are_those_of_the_program() -> None:
         with pytest.raises(KeyError):
             fast(X)
     assert fast.stats()["eager"] == 3
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_tensors_without_sizes_are_a_kind_of_their_own() -> None:
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    fast = kept(lambda x: x * 2, kind_of((X,), {}))
+    for _ in range(3):
+        # Before and behind the first call that runs eagerly for good.
+        assert torch.equal(fast(nested).unbind()[1], torch.full((3,), 2.0))
+        assert torch.equal(fast(X), X * 2)
+    assert fast._magweld_engine.is_eager is not None
+    assert fast.stats()["eager"] == 3
+    assert hash(kind_of((nested, X), {"y": nested}))
+    fast = kept(lambda x: x * 2, kind_of((nested,), {}))
+    assert torch.equal(fast(nested).unbind()[0], torch.full((2,), 2.0))
+    assert fast.stats()["eager"] == 1
