@@ -129,6 +129,11 @@ def test_no_rows_and_columns_side_by_side_are_copied() -> None:
     torch.testing.assert_close(result, F.scaled_dot_product_attention(flat, key, value))
 
 
+def test_keys_without_values_are_not_seen() -> None:
+    query, key, value = given(5, 10)
+    compared([query, key, value[:, :, :8]])
+
+
 def test_no_rows_are_no_error() -> None:
     assert run_attention(*given(0, 5), False, None, None)[0].shape[2] == 0
 

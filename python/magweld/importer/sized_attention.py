@@ -70,6 +70,11 @@ def run_attention(
     """
     batches, heads, rows, size = query.shape
     keys = key.shape[2]
+    if not key.shape == value.shape == (batches, heads, keys, size):
+        # Keys may have no value: torch does not see these.
+        tensors = (query, key, value)
+        found = _ATTENTION(*tensors, 0.0, is_causal, attn_mask=mask, scale=scale)
+        return found[0], None
     shown = torch.empty_like(query)
     if not shown.numel():
         return shown, None
