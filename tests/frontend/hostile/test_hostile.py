@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
 
+from magweld.frontend import engine, profitability
+from magweld.frontend.profitability import Profitability
 from magweld.frontend.traced import Traced
 
 from .aliases import ALIASES
@@ -59,6 +62,39 @@ def test_calls_are_those_of_eager(name: str, beside_twin: Play) -> None:
 def test_the_same_with_a_break(name: str, beside_twin: Play, whole: bool) -> None:
     if whole or SPLIT.index(name) % _EACH == 0:
         played(beside_twin, CASES[name], CASES[name].split)
+
+
+class Dice:
+    """A clock whose steps are drawn: whether hits pay is found both ways, in turn."""
+
+    def __init__(self) -> None:
+        self._random = random.Random(3)
+        self._now = 0.0
+
+    def __call__(self) -> float:
+        self._now += self._random.choice((0.5, 1.0, 2.0, 4.0))
+        return self._now
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_whoever_answers_calls_they_are_those_of_eager(
+    name: str, beside_twin: Play, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not whole and list(CASES).index(name) % _EACH:
+        return
+
+    def comparing(races: bool, tell: Callable[[str], None]) -> Profitability:
+        return Profitability(True, tell, clock=Dice())
+
+    monkeypatch.setattr(engine, "Profitability", comparing)
+    monkeypatch.setattr(profitability, "_PAUSE", 2)
+    case = CASES[name]
+    steps = [step for step in case.steps for _ in range(2)]
+    difference, traced = beside_twin(case.setup, case.indented, steps, check=False)
+    assert difference is None, f"{difference}\n{traced.explain()}"
+    stats = traced.stats()
+    if not stats["breaks"]:  # each part behind a break is a hit or a miss as well
+        assert stats["calls"] == stats["hits"] + stats["misses"] + stats["eager"]
 
 
 @pytest.mark.parametrize("name", SPREAD)
