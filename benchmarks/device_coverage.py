@@ -37,11 +37,8 @@ from magweld.bindings import ir
 from magweld.columns import shorten
 from magweld.compiler import lower_to_tiles
 from magweld.context import make_context
-from magweld.device_compiler import (
-    compile_for_targets,
-    device_options,
-    nodes_in,
-)
+from magweld.device_compiler import device_options
+from magweld.device_kernels import compile_for_targets, nodes_in
 from magweld.importer.importer import ImportedGraph
 from magweld.passes.gpu.structure import kernels_of
 from magweld.targets import Target, parse_target

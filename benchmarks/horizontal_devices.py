@@ -3,7 +3,8 @@
     python benchmarks/horizontal_devices.py [--cases NAME ...] [--members N]
         [--targets T ...] [--rows N] [-o FILE]
 
-Seconds are CPU times of this process, for one cold compilation; `search` is the part
+`ragged` has members of four different extents, whose kernels share a launch. Seconds
+are CPU times of this process, for one cold compilation; `search` is the part
 of it that finds what runs in one launch. What is compiled for the CPU and, where the
 emulator is found (`emulated_gpu.py`), for AMD runs once and is compared with torch;
 code for NVIDIA is compiled alone. Returns 1 where a result is wrong, or one launch is
@@ -38,7 +39,10 @@ CASES: dict[str, Callable[[int], nn.Module]] = {
     "linears": partial(Branches, linear),
     "norms": partial(Branches, norm),
     "tanh": partial(Branches, nn.Tanh),
+    "ragged": partial(Branches, linear),
 }
+# Rows of the members of `ragged`, in multiples of those of the others.
+EXTENTS = (1, 2, 3, 5)
 TARGETS = ("cpu", "nvvm:sm_90a", "rocdl:gfx942")
 _GPU = torch.device("cuda", 0)
 # Largest difference from torch: products and sums are added in another order.
@@ -59,10 +63,19 @@ def captured(module: nn.Module, inputs: Sequence[Tensor]) -> tuple[Any, list[Ten
     return seen[0]
 
 
+def inputs_of(name: str, options: argparse.Namespace) -> list[Tensor]:
+    """Return an input for each member."""
+    extents = EXTENTS if name == "ragged" else (1,)
+    return [
+        torch.randn(options.rows * extents[member % len(extents)], WIDTH)
+        for member in range(options.members)
+    ]
+
+
 def run_case(name: str, target: str, options: argparse.Namespace) -> dict[str, Any]:
     """Compile a case for a target, and run it where that can be."""
     module = CASES[name](options.members).eval()
-    inputs = list(torch.randn(options.members, options.rows, WIDTH).unbind())
+    inputs = inputs_of(name, options)
     graph, tensors = captured(module, inputs)
     compiled = for_cpu if target == "cpu" else partial(for_gpu, target=target)
     found = compiled(graph, tensors)
@@ -96,6 +109,7 @@ def for_gpu(graph: Any, tensors: Sequence[Tensor], target: str) -> dict[str, Any
     return {
         "launches": len(program.launches),
         "members": [launch.members for launch in program.launches],
+        "kernels": [launch.kernels for launch in program.launches],
         "compile_cpu_s": seconds,
         "run": run,
     }

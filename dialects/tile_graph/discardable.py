@@ -245,6 +245,18 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         "the declaration that stands for it",
     ),
     DiscardableAttr(
+        "magweld.joint_launch",
+        ("func.func",),
+        ir.StringAttr,
+        "name of the launch that a kernel shares with others",
+    ),
+    DiscardableAttr(
+        "magweld.launch_parts",
+        ("gpu.launch_func",),
+        ir.ArrayAttr,
+        "arguments and members of each kernel of a joint launch",
+    ),
+    DiscardableAttr(
         "magweld.library",
         ("func.func",),
         ir.DictAttr,

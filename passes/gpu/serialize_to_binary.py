@@ -9,7 +9,14 @@ from magweld.bindings import gpu, ir
 from magweld.codegen.device_code import compile_device_code
 from magweld.codegen.llvm_text import translate_to_llvm_ir
 from magweld.diagnostics import UnsupportedError
-from magweld.passes.gpu.launch_members import MEMBERS, POINTER_BYTES
+from magweld.passes.gpu.join_launches import PARTS
+from magweld.passes.gpu.pointer_table import (
+    POINTER_BYTES,
+    argument_numbers,
+    launch_parameters,
+    members_of,
+)
+from magweld.passes.gpu.structure import constant_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import located_error, operations_of
 
@@ -26,6 +33,8 @@ class SerializeToBinary(Pass):
     of dynamic shared memory, the numbers of the arguments of the host function whose
     bare pointers are the kernel's parameters, in the order of these, and how many
     members the launch has: the parameter of several is one table of their pointers.
+    A launch of kernels side by side has `parts` with these two, in the order of the
+    table.
     """
 
     name: ClassVar[str] = "serialize-to-binary"
@@ -92,52 +101,35 @@ def _geometry(launch: Any) -> ir.DictAttr:
     block = [launch.blockSizeX, launch.blockSizeY, launch.blockSizeZ]
     shared = launch.dynamicSharedMemorySize
     i64 = ir.IntegerType.get_signless(64)
-    shared_bytes = 0 if shared is None else _constant(shared, launch)
+    shared_bytes = 0 if shared is None else constant_of(shared, launch)
     symbols = ir.SymbolRefAttr(launch.kernel).value
     return ir.DictAttr.get(
         {
-            "arguments": ir.DenseI64ArrayAttr.get(_argument_numbers(launch)),
             "block": _sizes(block, launch),
             "dynamic_shared_bytes": ir.IntegerAttr.get(i64, shared_bytes),
             "grid": _sizes(grid, launch),
-            "members": ir.IntegerAttr.get(i64, _members(launch)),
             "symbol": ir.StringAttr.get(symbols[-1]),
+            **_parameters(launch),
         }
     )
 
 
-def _members(launch: Any) -> int:
-    attributes = launch.operation.parent.attributes
-    if MEMBERS not in attributes:
-        return 1
-    return int(ir.IntegerAttr(attributes[MEMBERS]).value)
+def _parameters(launch: Any) -> dict[str, ir.Attribute]:
+    """Describe what a launch takes; those of kernels side by side, part by part."""
+    if PARTS in launch.attributes:
+        return {"parts": launch.attributes[PARTS]}
+    numbers = argument_numbers(launch)
+    return launch_parameters(numbers, members_of(launch.operation.parent))
 
 
 def _parameter_bytes(geometry: Any) -> int:
-    arguments = len(ir.DenseI64ArrayAttr(geometry["arguments"]))
-    members = int(ir.IntegerAttr(geometry["members"]).value)
-    return members * arguments * POINTER_BYTES
-
-
-def _argument_numbers(launch: Any) -> list[int]:
-    numbers = []
-    for value in launch.kernelOperands:
-        if not isinstance(value, ir.BlockArgument):
-            raise located_error(
-                launch, "expected operands that are arguments of the host function"
-            )
-        numbers.append(value.arg_number)
-    return numbers
+    parts = ir.ArrayAttr(geometry["parts"]) if "parts" in geometry else [geometry]
+    return POINTER_BYTES * sum(
+        len(ir.DenseI64ArrayAttr(part["arguments"]))
+        * int(ir.IntegerAttr(part["members"]).value)
+        for part in map(ir.DictAttr, parts)
+    )
 
 
 def _sizes(values: list[ir.Value], launch: Any) -> ir.DenseI64ArrayAttr:
-    return ir.DenseI64ArrayAttr.get([_constant(value, launch) for value in values])
-
-
-def _constant(value: ir.Value, launch: Any) -> int:
-    is_constant = (
-        not isinstance(value, ir.BlockArgument) and value.owner.name == "arith.constant"
-    )
-    if not is_constant:
-        raise located_error(launch, "expected constant sizes")
-    return int(ir.IntegerAttr(value.owner.attributes["value"]).value)
+    return ir.DenseI64ArrayAttr.get([constant_of(value, launch) for value in values])

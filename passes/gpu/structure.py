@@ -126,6 +126,20 @@ def structure_copies(loop: Any) -> None:
             op.erase()
 
 
+def constant_of(value: Any, launch: Any) -> int:
+    """Return the number that a launch has for a size.
+
+    Raises:
+        PassError: It is computed; located at the launch.
+    """
+    is_constant = (
+        not isinstance(value, ir.BlockArgument) and value.owner.name == "arith.constant"
+    )
+    if not is_constant:
+        raise located_error(launch, "expected constant sizes")
+    return int(ir.IntegerAttr(value.owner.attributes["value"]).value)
+
+
 def storage_of(value: Any) -> Any:
     """Return the allocation or argument that a memref is a view of."""
     while not isinstance(value, ir.BlockArgument) and value.owner.name in _VIEWS:

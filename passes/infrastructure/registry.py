@@ -158,6 +158,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "lower-subgroup-reductions",
         "magweld.passes.gpu.lower_subgroup_reductions:LowerSubgroupReductions",
     ),
+    ("join-launches", "magweld.passes.gpu.join_launches:JoinLaunches"),
     ("launch-members", "magweld.passes.gpu.launch_members:LaunchMembers"),
     ("map-tiles-to-blocks", "magweld.passes.gpu.map_tiles_to_blocks:MapTilesToBlocks"),
     (

@@ -15,6 +15,7 @@ from magweld.passes.gpu.declare_shared_memory import DeclareSharedMemory
 from magweld.passes.gpu.expand_gpu_math import ExpandGpuMath
 from magweld.passes.gpu.form_gpu_launch import FormGpuLaunch
 from magweld.passes.gpu.insert_barriers import InsertBarriers
+from magweld.passes.gpu.join_launches import JoinLaunches
 from magweld.passes.gpu.join_tile_loops import JoinTileLoops
 from magweld.passes.gpu.keep_tiles_in_registers import KeepTilesInRegisters
 from magweld.passes.gpu.launch_members import LaunchMembers
@@ -159,6 +160,7 @@ def nvvm_steps() -> tuple[Step, ...]:
         Upstream("gpu.module(reconcile-unrealized-casts,canonicalize,cse)"),
         DeclareSharedMemory(),
         LaunchMembers(),
+        JoinLaunches(),
     )
 
 
@@ -174,6 +176,7 @@ def rocdl_steps(chip: str) -> tuple[Step, ...]:
         Upstream("gpu.module(reconcile-unrealized-casts,canonicalize,cse)"),
         DeclareSharedMemory(),
         LaunchMembers(),
+        JoinLaunches(),
     )
 
 

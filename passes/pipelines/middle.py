@@ -141,9 +141,8 @@ def graph_steps(
     batches: tuple[Step, ...] = ()
     shift: tuple[Step, ...] = ()
     if batch and not memory_budget:
-        batches = (replace(batch, launch_bytes=target.launch_bytes),)
-        if target.backend is Backend.CPU:
-            batches = (*batches, _co_schedule(batch, device))
+        batch = replace(batch, launch_bytes=target.launch_bytes)
+        batches = (batch, _co_schedule(batch, device))
         shift = (ShiftSlices(target.pointer_alignment),)
     form = FormTileGraph(device)
     # What is made tile by tile becomes functions of its own, which are graphs then.
@@ -186,7 +185,9 @@ def graph_steps(
 def _co_schedule(batch: BatchKernels, device: str) -> CoScheduleKernels:
     """Return how kernels run side by side, within the bounds and rules of batches."""
     return CoScheduleKernels(
-        device, batch.minimum, batch.maximum, batch.depth, rules=batch.rules
+        *(device, batch.minimum, batch.maximum, batch.depth),
+        rules=batch.rules,
+        launch_bytes=batch.launch_bytes,
     )
 
 

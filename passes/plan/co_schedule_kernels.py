@@ -1,4 +1,4 @@
-"""Owns co-schedule-kernels: small independent kernels become one launch of a CPU."""
+"""Owns co-schedule-kernels: small independent kernels become one launch."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from magweld.passes.analysis.joint_calls import JOINT, JointCall, JointPart
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import add_remark, functions_of
 from magweld.passes.plan.batch_rules import Large, MemberCall, installed_rules
+from magweld.passes.plan.device_launches import BlockLaunching, BlockWork
 from magweld.passes.plan.independent_calls import (
     Calls,
     Search,
@@ -26,10 +27,8 @@ from magweld.passes.plan.independent_calls import (
 from magweld.passes.plan.launch_costs import (
     CallWork,
     Launching,
-    core_seconds,
     counts_its_tiles,
     moved_bytes,
-    tensor_bytes,
 )
 from magweld.passes.tiling.batched_cost import LARGE_BYTES
 from magweld.targets.target import device as named_device
@@ -39,6 +38,7 @@ _MOST_PARTS = 64
 # Parts need not be equal: all calls are of one kind.
 _KIND = "kernel"
 _NANO = 1e9
+_POINTER_BYTES = 8
 # What one launch may take of the predicted time of several: kernels that find their
 # tensors in caches take less than predicted, and starting threads that sleep takes
 # more.
@@ -71,10 +71,15 @@ class CoScheduleKernels(Pass):
     cores are started once and share the work; a kernel with less than 64 KiB of tensors
     counts as one tile. The function gets a remark for each other set, with both times.
 
+    On a GPU each launch takes what the device tells and the kernel's own time, and
+    together kernels run side by side where the units have room for all their blocks;
+    else one after another. A block takes the shared memory of the kernel with most:
+    where not all blocks are there at one time, kernels of which a unit had room for
+    different numbers of blocks stay apart. `launch_bytes` bounds the pointers of all
+    parts.
+
     A call that moves `part_bytes` or more stays a launch of its own, as its own tiles
-    keep all cores busy, and so does one of which no time is predicted. Kernels of GPUs
-    are no parts: blocks of different kernels take different numbers of threads and
-    bytes of shared memory, and a launch has one of each.
+    keep all cores busy, and so does one of which no time is predicted.
     """
 
     name: ClassVar[str] = "co-schedule-kernels"
@@ -87,6 +92,7 @@ class CoScheduleKernels(Pass):
     depth: Annotated[int, "most levels between parts, 0 for no limit"] = 0
     part_bytes: Annotated[int, "bytes from which a call is on its own"] = LARGE_BYTES
     rules: Annotated[tuple[str, ...], "rules of other packages that keep apart"] = ()
+    launch_bytes: Annotated[int, "most bytes of pointers, 0 for no limit"] = 0
 
     def __post_init__(self) -> None:
         check_batch(self.minimum, self.maximum, self.depth)
@@ -95,9 +101,13 @@ class CoScheduleKernels(Pass):
     def run(self, module: Any) -> None:
         """Join calls of all functions that are no kernels."""
         device = named_device(self.device)
-        if device.units < 2 or device.threads > 1:
-            return  # one core, or a GPU
-        launching = Launching(device.units, device.launch_seconds)
+        if device.units < 2:
+            return
+        launching = (
+            BlockLaunching(device)
+            if device.threads > 1
+            else Launching(device.units, device.launch_seconds)
+        )
         functions = {f.name.value: f for f in functions_of(module)}
         for function in list(functions.values()):
             if not function.is_external and not is_kernel(function):
@@ -108,33 +118,44 @@ class CoScheduleKernels(Pass):
         module: Any,
         function: Any,
         functions: Mapping[str, Any],
-        launching: Launching,
+        launching: Any,
     ) -> None:
         calls = Calls.read(function, functions)
-        parts = {part.position: part for part in self._parts(calls, functions)}
+        found = self._parts(calls, functions, launching)
+        parts = {part.position: part for part in found}
         most = min(self.maximum or _MOST_PARTS, _MOST_PARTS)
         kinds = dict.fromkeys(parts, _KIND)
         search = Search(calls, kinds, self.minimum, {_KIND: most}, self.depth)
         faster: list[list[_Part]] = []
-        for found in search.run():
-            unlike = _unlike([parts[position] for position in found])
-            if len(unlike) < self.minimum:
-                continue
-            works = [part.work(launching.units) for part in unlike]
+        for one in self._fitting(parts, search.run()):
+            works = [part.work for part in one]
             apart, together = launching.apart(works), launching.together(works)
             if together <= _WORTH * apart:
-                faster.append(unlike)
+                faster.append(one)
             else:
-                add_remark(function, _remark(unlike, together, apart))
+                add_remark(function, _remark(one, together, apart))
         if faster:
             places = [[part.position for part in one] for one in faster]
             bring_together(function, calls, places)
         for one in faster:
             ops = [calls.operations[part.position] for part in one]
-            joint = JointCall(tuple(part.named(launching.units) for part in one))
+            joint = JointCall(tuple(part.named() for part in one))
             join_calls(module, ops, "joint", (JOINT, joint.attribute()))
 
-    def _parts(self, calls: Calls, functions: Mapping[str, Any]) -> Iterator[_Part]:
+    def _fitting(
+        self, parts: Mapping[int, _Part], sets: Sequence[Sequence[int]]
+    ) -> Iterator[list[_Part]]:
+        """Yield sets of different kernels, whose pointers a launch can take."""
+        most = self.launch_bytes // _POINTER_BYTES
+        for found in sets:
+            unlike = _unlike([parts[position] for position in found])
+            for one in _within(unlike, most) if most else [unlike]:
+                if len(one) >= self.minimum:
+                    yield one
+
+    def _parts(
+        self, calls: Calls, functions: Mapping[str, Any], launching: Any
+    ) -> Iterator[_Part]:
         """Yield the calls that no rule keeps apart from others."""
         rules = (Large(self.part_bytes), *installed_rules(self.rules))
         for position, op in enumerate(calls.operations):
@@ -143,14 +164,15 @@ class CoScheduleKernels(Pass):
                 continue
             batch = batch_of(functions[callee]) or BatchCall(callee, 1)
             kernel = functions[batch.kernel]
-            if not counts_its_tiles(kernel) or core_seconds(kernel, 1) is None:
+            if not counts_its_tiles(kernel):
                 continue
+            work = launching.work(op, kernel, batch.members)
             moved = moved_bytes(op, kernel, batch.members)
             names = tuple(_names(op.attributes[OPERATORS]))
             level = calls.levels[position]
             call = MemberCall(batch.kernel, names, moved, level)
-            if not any(rule.refuses(call) for rule in rules):
-                yield _Part(position, op, callee, batch, kernel)
+            if work is not None and not any(rule.refuses(call) for rule in rules):
+                yield _Part(position, callee, batch.kernel, work)
 
 
 @dataclass(frozen=True)
@@ -159,34 +181,37 @@ class _Part:
 
     Attributes:
         position: Of the call in its function.
-        call: The call.
         callee: What it calls: a kernel, or the declaration of a batch.
-        batch: The kernel, and how often it runs.
-        kernel: The function that computes.
+        kernel: Name of the function that computes.
+        work: What it does.
     """
 
     position: int
-    call: Any
     callee: str
-    batch: BatchCall
-    kernel: Any
+    kernel: str
+    work: CallWork | BlockWork
 
-    def work(self, units: int) -> CallWork:
-        """Return what the call does, on a device of so many cores."""
-        seconds = core_seconds(self.kernel, units)
-        assert seconds is not None, "calls without a predicted time are no parts"
-        return CallWork(tensor_bytes(self.call), seconds * self.batch.members)
-
-    def named(self, units: int) -> JointPart:
+    def named(self) -> JointPart:
         """Return the call as a part of a launch."""
-        nanoseconds = round(self.work(units).seconds * _NANO)
-        return JointPart(self.callee, max(1, nanoseconds))
+        return JointPart(self.callee, max(1, round(self.work.share * _NANO)))
 
 
 def _unlike(parts: Sequence[_Part]) -> list[_Part]:
     """Return the parts whose kernel no other one has."""
-    count = Counter(part.batch.kernel for part in parts)
-    return [part for part in parts if count[part.batch.kernel] == 1]
+    count = Counter(part.kernel for part in parts)
+    return [part for part in parts if count[part.kernel] == 1]
+
+
+def _within(parts: Sequence[_Part], most: int) -> Iterator[list[_Part]]:
+    """Yield parts in their order, as many at a time as have so many pointers."""
+    taken: list[_Part] = []
+    for part in parts:
+        if sum(one.work.pointers for one in (*taken, part)) > most and taken:
+            yield taken
+            taken = []
+        taken.append(part)
+    if taken:
+        yield taken
 
 
 def _names(operators: Any) -> Iterator[str]:

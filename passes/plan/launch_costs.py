@@ -33,10 +33,17 @@ class CallWork:
     Attributes:
         tensors: Bytes of its operands and destinations.
         seconds: How long one core alone takes.
+        pointers: How many pointers a launch passes for it.
     """
 
     tensors: int
     seconds: float
+    pointers: int = 0
+
+    @property
+    def share(self) -> float:
+        """Its share of the work of a launch, in seconds."""
+        return self.seconds
 
     @property
     def is_shared_out(self) -> bool:
@@ -55,6 +62,20 @@ class Launching:
 
     units: int
     seconds: float
+
+    def work(self, call: Any, kernel: Any, members: int) -> CallWork | None:
+        """Return what a call does; None where that is not predicted.
+
+        Args:
+            call: The call.
+            kernel: The function that it runs.
+            members: How many times.
+        """
+        seconds = core_seconds(kernel, self.units)
+        if seconds is None:
+            return None
+        pointers = len(kernel.type.inputs) * members
+        return CallWork(tensor_bytes(call), seconds * members, pointers)
 
     def apart(self, works: Sequence[CallWork]) -> float:
         """Return how long calls take one after another, each as a launch."""

@@ -363,6 +363,8 @@ class DeviceLaunch:
             pointers as one table.
         shifts: At which byte of each pointer's value it begins; none for zeros.
         sources: Names of the graph nodes that it computes, for messages.
+        kernels: How many kernels it runs side by side; of several, the pointers are
+            those of one after another, and one table as well.
     """
 
     step: str
@@ -375,6 +377,12 @@ class DeviceLaunch:
     sources: tuple[str, ...] = ()
     members: int = 1
     shifts: tuple[int, ...] = ()
+    kernels: int = 1
+
+    @property
+    def is_table(self) -> bool:
+        """Whether its pointers are one parameter together."""
+        return self.members > 1 or self.kernels > 1
 
 
 # What a kernel reads of the sizes of a call, in numbers of 64 bits.

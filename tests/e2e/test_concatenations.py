@@ -83,6 +83,21 @@ def test_values(name: str) -> None:
     assert _difference(got, expected) < 1e-5
 
 
+@pytest.mark.parametrize("count", [65, 200])
+@pytest.mark.parametrize("make", [torch.cat, torch.stack])
+def test_many_are_joined(count: int, make: Callable[..., Tensor]) -> None:
+    """More than a group may have; what joins them reads what branches have made."""
+    inputs = [torch.randn(4, 6) for _ in range(count)]
+    compiled = frontend.trace(
+        lambda *xs: make([x.softmax(-1) for x in xs], 1).sum(0) * 2
+    )
+    compiled(*inputs)
+    expected = make([x.softmax(-1) for x in inputs], 1).sum(0) * 2
+    assert _difference(compiled(*inputs), expected) < 1e-5
+    assert compiled.stats()["hits"] == 1
+    assert not compiled.records[0].compiled.report()["externals"]
+
+
 def test_what_is_joined_is_connected() -> None:
     compiled = frontend.trace(
         lambda x, y: torch.cat([x.relu(), y.exp()], 1).clamp(max=2) * 3

@@ -7,6 +7,7 @@ import gc
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -30,7 +31,7 @@ from magweld.passes.pipelines.gpu import BlockShape, block_steps
 from magweld.runtime.gpu.driver import LibraryDriver
 from magweld.runtime.gpu.kernels import GpuKernels
 from magweld.runtime.gpu.machine import GpuMachine
-from magweld.targets import parse_target
+from magweld.targets import Target, parse_target
 
 STREAM = 0x5EED
 _CALLBACK = ctypes.CFUNCTYPE(
@@ -132,9 +133,9 @@ def compile_interpreted(
     """
     imported, program = compile_imported(imported, CompileOptions(), target=target)
     kernels = interpreted_kernels(imported.text, target)
-    tables = {launch.kernel: launch.members for launch in program.launches}
+    tables = {launch.kernel for launch in program.launches if launch.is_table}
     launches = {
-        name: _of_table(run) if tables.get(name, 1) > 1 else _of_cells(run)
+        name: _of_table(run) if name in tables else _of_cells(run)
         for name, run in kernels.items()
     }
     return imported, program, launches
@@ -152,15 +153,32 @@ def interpreted_kernels(text: str, target: str) -> dict[str, Interpreted]:
         module = ir.Module.parse(text)
         lower_to_tiles(module, options, target=chosen)
         functions = {op.name.value: op for op in module.body.operations}
-        calls = read_host_function(module).calls
-        kinds = {(c.callee, c.members) for c in calls if c.kind == "kernel"}
-        for callee, members in sorted(kinds):
-            kernel = ir.Module.create()
-            with ir.InsertionPoint(kernel.body):
-                functions[callee].operation.clone()
-            run_pipeline(Pipeline(block_steps(BlockShape.of(chosen))), kernel)
-            kernels |= _interpreted(kernel, members)
+        calls = [c for c in read_host_function(module).calls if c.kind == "kernel"]
+        made: dict[tuple[str, int], _Interpreted] = {}
+        for call in calls:
+            for part in call.parts or (call,):
+                key = part.callee, part.members
+                if key not in made:
+                    made[key] = _interpreted(functions[part.callee], *key[1:], chosen)
+            parts = [made[one.callee, one.members] for one in call.parts or (call,)]
+            name = call.callee if call.parts else parts[0].name
+            kernels[name] = _one_after_another(parts)
     return kernels
+
+
+def _one_after_another(parts: Sequence[_Interpreted]) -> Interpreted:
+    """Return kernels of one launch, whose pointers follow each other, as one."""
+
+    def run(address_of: Callable[[int], int], **options: Any) -> None:
+        def address_behind(first: int, place: int) -> int:
+            return address_of(first + place)
+
+        first = 0
+        for part in parts:
+            part.run(partial(address_behind, first), **options)
+            first += part.pointers
+
+    return run
 
 
 def _of_table(run: Interpreted) -> Callable[[Any], None]:
@@ -182,11 +200,27 @@ def _of_cells(run: Interpreted) -> Callable[[Any], None]:
     return run_cells
 
 
-def _interpreted(module: ir.Module, members: int) -> dict[str, Interpreted]:
-    """Return the kernel of a module by name, as a function of its addresses.
+@dataclass(frozen=True)
+class _Interpreted:
+    """A kernel for the interpreter.
 
-    Those of a batch are the addresses of one member after another.
+    Attributes:
+        name: That of its launch.
+        run: Runs it on its addresses, those of one member after another.
+        pointers: How many these are.
     """
+
+    name: str
+    run: Interpreted
+    pointers: int
+
+
+def _interpreted(function: Any, members: int, target: Target) -> _Interpreted:
+    """Compile a kernel for the interpreter."""
+    module = ir.Module.create()
+    with ir.InsertionPoint(module.body):
+        function.operation.clone()
+    run_pipeline(Pipeline(block_steps(BlockShape.of(target))), module)
     launches = operations_of(module.operation, gpu.LaunchFuncOp)
     assert len(launches) == 1
     (host,) = (op for op in module.body if "tile_graph.kernel" in op.attributes)
@@ -204,7 +238,8 @@ def _interpreted(module: ir.Module, members: int) -> dict[str, Interpreted]:
 
     shapes = [_array_at(type_) for type_ in types]
     name = ir.SymbolRefAttr(launches[0].kernel).value[-1]
-    return {f"{name}_members" if members > 1 else name: run}
+    table = f"{name}_members" if members > 1 else name
+    return _Interpreted(table, run, members * len(numbers))
 
 
 _NUMPY = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "i1": np.bool_}

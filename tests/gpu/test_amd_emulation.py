@@ -54,7 +54,35 @@ def test_members_of_a_batch_run_in_one_launch() -> None:
         fx.symbolic_trace(branches), inputs, device=torch.device("cuda", 0)
     )
     graph, program = gpu.compile_in_process(imported, "rocdl:gfx942")
-    assert sorted(launch.members for launch in program.launches) == [2, 2]
+    # Parts of one tensor are another kernel than those of two tensors: both share it.
+    (launch,) = program.launches
+    (group,) = program.report["groups"]
+    assert (launch.kernels, len(group["members"]), len(launch.pointers)) == (2, 4, 8)
     found = gpu.emulated(graph, program, gpu.EmulatedGpu())(*inputs)
     for mine, theirs in zip(found, branches(*inputs), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=0, atol=0)
+
+
+def test_different_kernels_run_in_one_launch() -> None:
+    """Different bodies and extents, a batch among them; a block finds its own."""
+
+    def mixed(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> list[Any]:
+        norm = torch.nn.functional.layer_norm(x, [x.shape[-1]])
+        return [
+            norm,
+            y.softmax(-1),
+            z.exp(),
+            (2 * z).exp(),
+            y.narrow(-1, 0, 16).sum(-1),
+        ]
+
+    inputs = [torch.randn(shape) for shape in ((5, 48), (3, 64), (7, 32))]
+    imported = import_graph(
+        fx.symbolic_trace(mixed), inputs, device=torch.device("cuda", 0)
+    )
+    graph, program = gpu.compile_in_process(imported, "rocdl:gfx942")
+    (launch,) = program.launches
+    assert launch.kernels > 3
+    found = gpu.emulated(graph, program, gpu.EmulatedGpu())(*inputs)
+    for mine, theirs in zip(found, mixed(*inputs), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)

@@ -15,7 +15,7 @@ from gpu_interpreter import launch
 from torch import Tensor
 
 from magweld.bindings import gpu, ir
-from magweld.device_compiler import compile_kernel
+from magweld.device_kernels import compile_kernel
 from magweld.passes.gpu.serialize_to_binary import LAUNCH
 from magweld.passes.gpu.structure import kernels_of
 from magweld.passes.infrastructure.execution import run_pipeline

@@ -104,6 +104,12 @@ def branches(x: Tensor, y: Tensor, w: Tensor) -> list[Tensor]:
     return [F.softmax(part * w, -1) for part in (parts[0], parts[1], y)]
 
 
+def members(x: Tensor, w: Tensor) -> list[Tensor]:
+    """Members of a batch alone."""
+    parts = x.split(8, -1)
+    return [F.softmax(part * w, -1) for part in (parts[0], parts[1])]
+
+
 def odd_parts(x: Tensor) -> list[Tensor]:
     """Parts that begin where no wide access may: each is a kernel of its own."""
     parts = x.split(5, -1)
@@ -122,6 +128,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "enlarged": (enlarged, [(1, 2, 3, 4)]),
     "counted-truths": (counted_truths, [(5, 7)]),
     "updated": (updated, [(4, 7)]),
+    "members": (members, [(3, 16), (8,)]),
     "branches": (branches, [(3, 16), (3, 8), (8,)]),
     "odd-parts": (odd_parts, [(3, 10)]),
 }
@@ -184,16 +191,27 @@ def test_launches_are_those_of_the_program(mock: MockDriver, hosted: HostedGpu) 
 
 def test_members_of_a_batch_are_one_launch(mock: MockDriver, hosted: HostedGpu) -> None:
     """Parts of one tensor too, where they begin at a multiple of 16 bytes."""
-    members = {}
+    _, program, call, inputs = loaded("members", mock, hosted)
+    call(inputs)
+    assert [launch.members for launch in program.launches] == [2]
+    assert [launch.kernels for launch in program.launches] == [1]
+    assert Program.from_header(program.header(), (), ()).launches == program.launches
+
+
+def test_different_kernels_are_one_launch(mock: MockDriver, hosted: HostedGpu) -> None:
+    calls = {}
     for name in ("branches", "odd-parts"):
         _, program, call, inputs = loaded(name, mock, hosted)
         call(inputs)
-        members[name] = [launch.members for launch in program.launches]
+        (launch,), (group,) = program.launches, program.report["groups"]
+        calls[name] = launch.kernels, len(group["members"])
+        assert launch.grid[1:] == (1, 1)
+        assert launch.pointers
         assert (
             Program.from_header(program.header(), (), ()).launches == program.launches
         )
-    # The whole of `y` has another type than parts of `x`.
-    assert members == {"branches": [2, 1], "odd-parts": [1, 1]}
+    # The whole of `y` has another type than parts of `x`, of which two are a batch.
+    assert calls == {"branches": (2, 3), "odd-parts": (2, 2)}
 
 
 def test_launches_are_named_in_profilers(mock: MockDriver, hosted: HostedGpu) -> None:

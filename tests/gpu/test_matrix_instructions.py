@@ -15,7 +15,7 @@ from gpu_interpreter import launch
 from torch import Tensor
 
 from magweld.bindings import gpu, ir
-from magweld.device_compiler import compile_kernel
+from magweld.device_kernels import compile_kernel
 from magweld.dialects.tile_graph import fragment_attribute
 from magweld.passes.gpu import lower_matrix_instructions, map_to_matrix_instructions
 from magweld.passes.gpu.matrix_instructions import (

@@ -124,6 +124,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "magweld.deploy.portable_file": ("magweld.aot.errors",),
     "magweld.device_compiler": ("magweld",),
+    "magweld.device_kernels": ("magweld",),
     "magweld.dynamo": ("magweld",),
     "magweld.host_function": ("magweld",),
     "magweld.kernel_code": ("magweld",),

@@ -136,7 +136,7 @@ class GpuKernels:
                 kernel.geometry,
                 stream,
                 pointers,
-                is_table=launched.members > 1,
+                is_table=launched.is_table,
             )
             if self._synchronous:
                 self._driver.synchronize(stream)
