@@ -31,7 +31,7 @@ _WAITING: Final[frozenset[CodeType]] = frozenset(
 def running_beside() -> str:
     """Return the name of another thread that runs code of the program, "" if none does.
 
-    A thread that waits is none, nor one of a library for its own ends.
+    A thread that waits for another one is none, nor one of a library for its own ends.
     """
     own, frames = threading.get_ident(), sys._current_frames()
     for thread in threading.enumerate():
@@ -46,8 +46,10 @@ def running_beside() -> str:
 
 def _runs_program(frame: FrameType) -> bool:
     if frame.f_code in _WAITING:
-        return False
-    if frame.f_code.co_filename == _THREADING:
+        # After some time it goes on by itself.
+        if frame.f_locals.get("timeout") in (None, -1):
+            return False
+    elif frame.f_code.co_filename == _THREADING:
         return True  # what it is to run is about to begin, or is native code
     outer: FrameType | None = frame
     while outer is not None:

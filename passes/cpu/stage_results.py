@@ -16,6 +16,7 @@ from magweld.passes.ir.linalg_builder import build_generic
 from magweld.passes.ir.utils import add_remark, operations_of
 
 _GENERIC = "linalg.generic"
+_FUNCTION = "func.func"
 
 
 @dataclass(frozen=True)
@@ -92,18 +93,38 @@ def _tiles(result: ir.Value) -> list[memref.SubViewOp] | None:
             continue
         if not isinstance(user, memref.SubViewOp) or not _has_plain_users(user):
             return None
-        blocks = [tile.operation.block for tile in tiles]
-        if user.operation.block in blocks:
+        if any(_are_nested(user, tile) or _are_nested(tile, user) for tile in tiles):
             return None
         tiles.append(user)
     return tiles
 
 
+def _are_nested(outer: memref.SubViewOp, inner: memref.SubViewOp) -> bool:
+    """Whether a view is in the block of another one, or in a loop there."""
+    op = inner.operation
+    while op.name != _FUNCTION:
+        if op.block == outer.operation.block:
+            return True
+        op = op.parent.operation
+    return False
+
+
 def _has_plain_users(tile: memref.SubViewOp) -> bool:
-    """Whether operations of the block of a tile read and write all of it."""
+    """Whether operations of the block of a tile read and write all of it.
+
+    The first of them writes it, and reads nothing of it that was there before.
+    """
     users = [use.owner.operation for use in tile.result.uses]
-    return bool(_writers(tile)) and all(
-        user.name == _GENERIC and user.block == tile.operation.block for user in users
+    if not _writers(tile) or any(
+        user.name != _GENERIC or user.block != tile.operation.block for user in users
+    ):
+        return False
+    block = [op.operation for op in tile.operation.block.operations]
+    first = min(users, key=block.index)
+    arguments = first.regions[0].blocks[0].arguments
+    places = [n for n, operand in enumerate(first.operands) if operand == tile.result]
+    return all(
+        place >= _inputs(first) and not list(arguments[place].uses) for place in places
     )
 
 

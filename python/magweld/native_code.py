@@ -11,9 +11,11 @@ from typing import Any, Final
 
 from magweld import env
 from magweld.codegen.attention_code import ATTENTION_CODE
+from magweld.codegen.host import HostTarget
 from magweld.codegen.recurrent_code import RECURRENT_CODE
 from magweld.codegen.shared_code import SharedCode
 from magweld.codegen.window_code import WINDOW_CODE
+from magweld.diagnostics import MagweldError
 from magweld.runtime.cache import FileCache, Format
 from magweld.runtime.container import ContainerError, seal, unseal
 from magweld.runtime.fingerprint import compiler_identity, program_key
@@ -51,9 +53,20 @@ def emit(payload: bytes) -> bytes:
     """Compile shared code for the CPU of this process.
 
     Args:
-        payload: Its name.
+        payload: Its name, and the features of the CPU that it is for, line by line.
+
+    Raises:
+        MagweldError: This process has other features: the environment has changed.
     """
-    return _KNOWN[payload.decode()].emit()
+    name, features = payload.decode().split("\n")
+    if features != HostTarget.detect().features:
+        raise MagweldError(f"a worker was started for another CPU than '{features}'")
+    return _KNOWN[name].emit()
+
+
+def request(name: str) -> bytes:
+    """Return the payload that asks for shared code for the CPU of this process."""
+    return f"{name}\n{HostTarget.detect().features}".encode()
 
 
 @functools.cache
@@ -71,12 +84,12 @@ def obtain(
     """Return the object file of shared code, from the cache or from a worker.
 
     Raises:
-        WorkerError: The worker did not come back.
+        WorkerError: The worker refused, or did not come back.
     """
     key = program_key(compiler_identity(), "shared code", code.name)
     found = cache.get(key) if cache else None
     if found is None:
-        found = run(_TASK, code.name.encode())
+        found = run(_TASK, request(code.name))
         if cache:
             cache.put(key, found)
     return found

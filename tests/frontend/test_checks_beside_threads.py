@@ -51,6 +51,11 @@ def waits(event: threading.Event, lock: threading.Lock) -> None:
     event.wait()
 
 
+def waits_for_a_while(event: threading.Event, lock: threading.Lock) -> None:
+    while not event.wait(0.001):
+        pass
+
+
 def test_threads_that_run_and_threads_that_wait() -> None:
     assert running_beside() == ""
     with ThreadPoolExecutor(2) as pool:
@@ -62,6 +67,8 @@ def test_threads_that_run_and_threads_that_wait() -> None:
         assert running_beside() == "beside"
     with thread_at(waits):
         assert running_beside() == ""
+    with thread_at(waits_for_a_while):
+        assert running_beside() == "beside"
     assert running_beside() == ""
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from magweld.codegen.shared_code import SharedCode
-from magweld.native_code import _FORMAT, decode_code, emit, encode_code, obtain
+from magweld.diagnostics import MagweldError
+from magweld.native_code import _FORMAT, decode_code, emit, encode_code, obtain, request
 from magweld.runtime.cache import FileCache
 from magweld.runtime.container import ContainerError
 
@@ -50,7 +51,7 @@ def test_a_worker_compiles_it_and_the_cache_keeps_it(tmp_path: Path) -> None:
     cache = FileCache(tmp_path / "code", 1 << 20, _FORMAT)
     for _ in range(2):
         assert obtain(code, run, cache) == b"an object file"
-    assert ran == [("magweld.native_code:emit", b"one")]
+    assert ran == [("magweld.native_code:emit", request("one"))]
     # A file that is damaged is made again.
     (path,) = (tmp_path / "code").iterdir()
     path.write_bytes(path.read_bytes()[:-1])
@@ -69,4 +70,10 @@ def test_files_belong_to_their_keys() -> None:
 
 @pytest.mark.parametrize("name", ["recurrent", "windows"])
 def test_workers_know_the_code_by_name(name: str) -> None:
-    assert emit(name.encode()).startswith(b"\x7fELF")
+    assert emit(request(name)).startswith(b"\x7fELF")
+
+
+def test_a_worker_of_another_environment_refuses() -> None:
+    name, _ = request("recurrent").split(b"\n")
+    with pytest.raises(MagweldError, match="another CPU"):
+        emit(name + b"\n+none")

@@ -124,3 +124,59 @@ func.func @whole(%x: memref<64x32xf32>, %s: memref<64x32xf32>) -> memref<64x32xf
   }
   return %s : memref<64x32xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// The first operation reads what was in the result before.
+// CHECK-LABEL: func.func @read_first(
+// CHECK-SAME:      magweld.remarks
+// CHECK-NOT:     nontemporal_stores
+// CHECK-NOT:     memref.alloc
+// CHECK:         return
+func.func @read_first(%x: memref<64x32xf32>, %s: memref<64x32xf32>) -> memref<64x32xf32> attributes {tile_graph.kernel, tile_graph.nontemporal = [0]} {
+  scf.forall (%i) = (0) to (64) step (8) {
+    %p = memref.subview %x[%i, 0] [8, 32] [1, 1] : memref<64x32xf32> to memref<8x32xf32, strided<[32, 1], offset: ?>>
+    %t = memref.subview %s[%i, 0] [8, 32] [1, 1] : memref<64x32xf32> to memref<8x32xf32, strided<[32, 1], offset: ?>>
+    linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%p : memref<8x32xf32, strided<[32, 1], offset: ?>>) outs(%t : memref<8x32xf32, strided<[32, 1], offset: ?>>) {
+    ^bb0(%u: f32, %o: f32):
+      %0 = arith.addf %u, %o : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%t : memref<8x32xf32, strided<[32, 1], offset: ?>>) outs(%t : memref<8x32xf32, strided<[32, 1], offset: ?>>) {
+    ^bb0(%u: f32, %o: f32):
+      %0 = arith.mulf %u, %u : f32
+      linalg.yield %0 : f32
+    }
+  }
+  return %s : memref<64x32xf32>
+}
+
+// A view in a loop beside another view of the same result: they may be the same memory.
+// CHECK-LABEL: func.func @nested(
+// CHECK-SAME:      magweld.remarks
+// CHECK-NOT:     nontemporal_stores
+// CHECK-NOT:     memref.alloc
+// CHECK:         return
+func.func @nested(%x: memref<64x32xf32>, %s: memref<64x32xf32>) -> memref<64x32xf32> attributes {tile_graph.kernel, tile_graph.nontemporal = [0]} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  scf.forall (%i) = (0) to (64) step (8) {
+    %p = memref.subview %x[%i, 0] [8, 32] [1, 1] : memref<64x32xf32> to memref<8x32xf32, strided<[32, 1], offset: ?>>
+    %t = memref.subview %s[%i, 0] [8, 32] [1, 1] : memref<64x32xf32> to memref<8x32xf32, strided<[32, 1], offset: ?>>
+    linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%p : memref<8x32xf32, strided<[32, 1], offset: ?>>) outs(%t : memref<8x32xf32, strided<[32, 1], offset: ?>>) {
+    ^bb0(%u: f32, %o: f32):
+      linalg.yield %u : f32
+    }
+    scf.for %j = %zero to %two step %one {
+      %v = memref.subview %s[%i, 0] [8, 32] [1, 1] : memref<64x32xf32> to memref<8x32xf32, strided<[32, 1], offset: ?>>
+      linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%p : memref<8x32xf32, strided<[32, 1], offset: ?>>) outs(%v : memref<8x32xf32, strided<[32, 1], offset: ?>>) {
+      ^bb0(%u: f32, %o: f32):
+        linalg.yield %u : f32
+      }
+    }
+  }
+  return %s : memref<64x32xf32>
+}
