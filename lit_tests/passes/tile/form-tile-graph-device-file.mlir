@@ -5,7 +5,7 @@
 // What is no device is told with what it may be.
 // RUN: not magweld-opt --form-tile-graph=device=%S/Inputs/toy.toml#lorry %s 2>&1 \
 // RUN:   | filecheck %s --check-prefix=UNKNOWN
-// UNKNOWN: unknown device 'lorry' [unknown-device]; hint: known devices: toy
+// UNKNOWN: unknown device 'lorry' [unknown-device]; hint: known devices: flat, toy
 
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: #tile_graph.device<"toy+host", [
