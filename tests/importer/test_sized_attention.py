@@ -199,3 +199,11 @@ def test_steps_for_sizes_run_it() -> None:
         *_, result = code.at((9, 20))(*tensors)
     assert not [name for name in ran.names if "attention" in name]
     assert len(result) > 1 or isinstance(result, Tensor)
+
+
+@pytest.mark.parametrize(("rows", "keys"), [(1, 20), (1, 2000), (2, 20)])
+def test_one_row_of_few_keys_is_torchs(rows: int, keys: int) -> None:
+    with Operators() as ran:
+        run_attention(*given(rows, keys), False, None, None)
+    is_torchs = any("attention" in name for name in ran.names)
+    assert is_torchs == (rows == 1 and keys == 20)

@@ -21,6 +21,9 @@ _RANK: Final = 4
 _MOST_SIZE: Final = 256
 # Products from which threads share the work: starting them takes as long.
 _SHARED: Final = 1 << 17
+# Products up to which torch computes one row of each head sooner than it takes to write
+# down the words of a call.
+_FEW: Final = 1 << 15
 
 
 def is_native_attention(node: fx.Node) -> bool:
@@ -70,16 +73,16 @@ def run_attention(
     """
     batches, heads, rows, size = query.shape
     keys = key.shape[2]
+    # Keys may have no value: torch does not see these.
     if not key.shape == value.shape == (batches, heads, keys, size):
-        # Keys may have no value: torch does not see these.
-        tensors = (query, key, value)
-        found = _ATTENTION(*tensors, 0.0, is_causal, attn_mask=mask, scale=scale)
-        return found[0], None
+        return _through_torch(query, key, value, is_causal, mask, scale)
     shown = torch.empty_like(query)
     if not shown.numel():
         return shown, None
     if not keys:
         return shown.zero_(), None
+    if rows == 1 and query.numel() * keys <= _FEW:
+        return _through_torch(query, key, value, is_causal, mask, scale)
     query, key, value = map(_with_whole_rows, (query, key, value))
     result = shown if shown.stride(-1) == 1 else torch.empty_like(query)
     lanes = size_lanes()
@@ -112,6 +115,19 @@ def run_attention(
     )
     ATTENTION_CODE.loaded().run(words)
     return (result if result is shown else shown.copy_(result)), None
+
+
+def _through_torch(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    is_causal: bool,
+    mask: Tensor | None,
+    scale: float | None,
+) -> tuple[Tensor, None]:
+    tensors = (query, key, value)
+    found = _ATTENTION(*tensors, 0.0, is_causal, attn_mask=mask, scale=scale)
+    return found[0], None
 
 
 def _with_whole_rows(x: Tensor) -> Tensor:
