@@ -17,7 +17,7 @@ from magweld.codegen.shared_code import SharedCode
 from magweld.codegen.window_code import WINDOW_CODE
 from magweld.diagnostics import MagweldError
 from magweld.runtime.cache import FileCache, Format
-from magweld.runtime.container import ContainerError, seal, unseal
+from magweld.runtime.container import seal, unseal_under
 from magweld.runtime.fingerprint import compiler_identity, program_key
 
 _KNOWN: Final = {one.name: one for one in (ATTENTION_CODE, RECURRENT_CODE, WINDOW_CODE)}
@@ -40,10 +40,7 @@ def decode_code(data: bytes, key: bytes) -> bytes:
     Raises:
         ContainerError: Truncated, altered or of another key.
     """
-    parts = unseal(data)
-    if len(parts) != 2 or parts[0] != key:
-        raise ContainerError("the content belongs to another key")
-    return parts[1]
+    return unseal_under(data, key)
 
 
 _FORMAT: Final = Format("cache of shared code", ".code", encode_code, decode_code)

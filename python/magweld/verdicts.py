@@ -9,7 +9,7 @@ from typing import Final
 
 from magweld import env
 from magweld.runtime.cache import FileCache, Format
-from magweld.runtime.container import ContainerError, seal, unseal
+from magweld.runtime.container import ContainerError, seal, unseal_under
 from magweld.tiers import Verdict
 
 
@@ -24,11 +24,9 @@ def decode_verdict(data: bytes, key: bytes) -> Verdict:
     Raises:
         ContainerError: Truncated, altered or of another key.
     """
-    parts = unseal(data)
-    if len(parts) != 2 or parts[0] != key:
-        raise ContainerError("the content belongs to another key")
+    content = unseal_under(data, key)
     try:
-        found = json.loads(parts[1])
+        found = json.loads(content)
         return Verdict(float(found["compiled_seconds"]), float(found["torch_seconds"]))
     except (ValueError, TypeError, KeyError) as error:
         raise ContainerError(f"no verdict: {error}") from error

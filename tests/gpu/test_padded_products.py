@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import replace
 
 import pytest
@@ -20,7 +19,7 @@ from test_matrix_instructions import (
     interpreted,
     lowered,
 )
-from test_pointwise_convolutions import Case, imported, kernels
+from test_pointwise_convolutions import Case, check_halves
 from torch import Tensor
 
 from magweld.bindings import gpu, ir
@@ -109,15 +108,7 @@ def test_products_of_any_rows_are_instructions(
 ) -> None:
     if not whole and (number >= SHORT or dtype != torch.bfloat16):
         pytest.skip("one of those of `--whole`")
-    case = CASES[number]
-    tensors = case.tensors(dtype)
-    graph = imported(case, tensors)
-    assert ("llvm.nvvm.mma" in kernels(graph, one_unit)) == case.has_fragments
-    counts = importlib.import_module("device_counts")
-    _, result = counts.counted(graph, tensors, one_unit)
-    expected = case.function(*(tensor.double() for tensor in tensors))
-    eps = torch.finfo(dtype).eps
-    torch.testing.assert_close(result.double(), expected, rtol=2 * eps, atol=64 * eps)
+    check_halves(CASES[number], dtype, one_unit)
 
 
 @pytest.mark.skipif(bool(emulated_gpu.missing()), reason=emulated_gpu.missing())

@@ -161,6 +161,18 @@ def kernels(graph: ImportedGraph, name: str) -> str:
     return "".join(texts)
 
 
+def check_halves(case: Case, dtype: torch.dtype, target: str) -> None:
+    """Check the instructions of a case, and its result beside one of doubles."""
+    tensors = case.tensors(dtype)
+    graph = imported(case, tensors)
+    assert ("llvm.nvvm.mma" in kernels(graph, target)) == case.has_fragments
+    counts = importlib.import_module("device_counts")
+    _, result = counts.counted(graph, tensors, target)
+    expected = case.function(*(tensor.double() for tensor in tensors))
+    eps = torch.finfo(dtype).eps
+    torch.testing.assert_close(result.double(), expected, rtol=2 * eps, atol=64 * eps)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_convolutions_of_points_are_products(

@@ -10,12 +10,13 @@ from recording import Operators
 from torch import Tensor, fx
 
 from magweld.artifact import StandIns
-from magweld.codegen.recurrent_code import RECURRENT_CODE, unit_lanes
+from magweld.codegen.recurrent_code import RECURRENT_CODE
+from magweld.codegen.shared_code import float_lanes
 from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.importer.nodes import values_of
 from magweld.importer.recurrent_layers import is_native_layer, run_layer
 
-UNITS = 2 * unit_lanes()
+UNITS = 2 * float_lanes()
 STAND_INS = StandIns((61,))
 
 

@@ -12,11 +12,12 @@ from torch import Tensor, fx
 from torch.nn import functional as F
 
 from magweld.artifact import StandIns
-from magweld.codegen.attention_code import ATTENTION_CODE, size_lanes
+from magweld.codegen.attention_code import ATTENTION_CODE
+from magweld.codegen.shared_code import float_lanes
 from magweld.importer.importer import import_graph
 from magweld.importer.sized_attention import is_native_attention, run_attention
 
-LANES = size_lanes()
+LANES = float_lanes()
 STAND_INS = StandIns((61, 67))
 TARGET = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
 

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Sequence
 from typing import Final
 
-from llvmlite import ir
-
 from magweld.codegen.attention_kernels import AttentionKernels
 from magweld.codegen.attention_words import Word
-from magweld.codegen.host import HostTarget, emit_object
 from magweld.codegen.loader import LoadedObjects
-from magweld.codegen.shared_code import SharedCode
+from magweld.codegen.shared_code import SharedCode, WordsFunction, emit_kernels
 
-_TYPE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _WORDS: Final = ctypes.c_int64 * len(Word)
-_FLOAT_BITS: Final = 32
 
 
 class AttentionCode:
@@ -26,28 +20,17 @@ class AttentionCode:
     @staticmethod
     def emit() -> bytes:
         """Compile it for the CPU of this process; return the object file."""
-        target = HostTarget.detect()
-        module = ir.Module(name="attention")
-        hardware = (target.vector_bits // _FLOAT_BITS, target.vector_registers)
-        AttentionKernels(module, *hardware).define()
-        return emit_object([str(module)], target)
+        return emit_kernels("attention", [AttentionKernels])
 
     def __init__(self, code: bytes) -> None:
         """Load an object file."""
         symbol = AttentionKernels.symbol
-        self._objects = LoadedObjects([code], [symbol])
-        self._run = _TYPE(self._objects.address(symbol))
+        self._run = WordsFunction(LoadedObjects([code], [symbol]), symbol)
 
     def run(self, words: Sequence[int]) -> None:
         """Compute attention by all of its words, in their order."""
         held = _WORDS(*words)
-        self._run(ctypes.addressof(held))
-
-
-@functools.cache
-def size_lanes() -> int:
-    """Return what the floats of a key have to be a multiple of."""
-    return HostTarget.detect().vector_bits // _FLOAT_BITS
+        self._run(held)
 
 
 ATTENTION_CODE: Final = SharedCode("attention", AttentionCode.emit, AttentionCode)

@@ -18,7 +18,7 @@ from magweld.codegen.attention_keys import KEYS, AttentionKeys
 from magweld.codegen.attention_rows import AttentionRows
 from magweld.codegen.attention_words import DISTANCES, Word
 from magweld.codegen.block_products import BlockProducts, Matrix
-from magweld.codegen.emitter import FLOAT, POINTER, VOID, WORD, Emitter, define
+from magweld.codegen.emitter import FLOAT, POINTER, WORD, Emitter, define
 from magweld.codegen.shared_ranges import SharedRanges, Words
 
 # Most rows that walk the keys together.
@@ -83,13 +83,7 @@ class AttentionKernels:
         """Define `symbol`, which computes attention by its words."""
         shared = SharedRanges(self.module, self.lanes, "attention")
         items = shared.region("items", self._items, Word.ITEMS)
-        function = ir.Function(
-            self.module, ir.FunctionType(VOID, [POINTER]), self.symbol
-        )
-        code = Emitter(function, self.lanes)
-        (address,) = code.arguments
-        shared.start(Words(code, address), items, Word.THREADS)
-        code.builder.ret_void()
+        shared.entry(self.symbol, [items], Word.THREADS)
 
     @cached_property
     def _products(self) -> BlockProducts:

@@ -47,6 +47,8 @@ define weak hidden bfloat @__truncsfbf2(float %x) {
 """
 
 
+_FLOAT_BITS = 32
+
 # Levels of x86-64 that portable code is made for, each with what it adds to the one
 # before; https://gitlab.com/x86-psABIs/x86-64-ABI has the list.
 _LEVELS = {
@@ -118,6 +120,11 @@ class HostTarget:
             if feature in enabled:
                 return bits
         return 128
+
+    @property
+    def float_lanes(self) -> int:
+        """Floats of such a register."""
+        return self.vector_bits // _FLOAT_BITS
 
     @property
     def vector_registers(self) -> int:

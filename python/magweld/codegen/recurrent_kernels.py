@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 from llvmlite import ir
 
 from magweld.codegen.activations import sigmoid, tanh
-from magweld.codegen.emitter import FLOAT, POINTER, VOID, WORD, Emitter, define
+from magweld.codegen.emitter import FLOAT, POINTER, WORD, Emitter, define
 from magweld.codegen.shared_ranges import SharedRanges, Words
 from magweld.codegen.window_transforms import transposed
 
@@ -74,15 +74,7 @@ class RecurrentKernels:
         shared = SharedRanges(self.module, self.lanes, "lstm")
         pack = shared.region("pack", self._pack, Word.BLOCKS)
         steps = shared.region("steps", self._steps, Word.SEQUENCES)
-        function = ir.Function(
-            self.module, ir.FunctionType(VOID, [POINTER]), self.symbol
-        )
-        code = Emitter(function, self.lanes)
-        (address,) = code.arguments
-        words = Words(code, address)
-        for region in (pack, steps):
-            shared.start(words, region, Word.THREADS)
-        code.builder.ret_void()
+        shared.entry(self.symbol, [pack, steps], Word.THREADS)
 
     def _pack(self, code: Emitter, address: Any, own: tuple[Any, Any, Any]) -> None:
         """Emit the copy of the weights of some blocks of units."""

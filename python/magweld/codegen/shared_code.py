@@ -2,10 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic, TypeVar
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, Protocol, TypeVar
+
+from llvmlite import ir
+
+from magweld.codegen.host import HostTarget, emit_object
+from magweld.codegen.loader import LoadedObjects
 
 T = TypeVar("T")
+_TYPE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class Kernels(Protocol):
+    """Kernels of a module."""
+
+    def define(self) -> None:
+        """Define the function that runs them by its words, and what it calls."""
+
+
+# Takes the module, floats of a vector, and how many vectors the CPU holds.
+MakeKernels = Callable[[ir.Module, int, int], Kernels]
+
+
+@functools.cache
+def float_lanes() -> int:
+    """Return the floats of a vector of the CPU of this process."""
+    return HostTarget.detect().float_lanes
+
+
+def emit_kernels(name: str, makers: Sequence[MakeKernels]) -> bytes:
+    """Compile kernels for the CPU of this process; return the object file.
+
+    Args:
+        name: Of the module.
+        makers: What makes the kernels.
+    """
+    target = HostTarget.detect()
+    module = ir.Module(name=name)
+    for make in makers:
+        make(module, target.float_lanes, target.vector_registers).define()
+    return emit_object([str(module)], target)
+
+
+class WordsFunction:
+    """A function in memory that takes the address of its words.
+
+    Args:
+        objects: Where it is; in memory as long as this value.
+        symbol: Its name there.
+    """
+
+    def __init__(self, objects: LoadedObjects, symbol: str) -> None:
+        self._objects = objects
+        self._run = _TYPE(objects.address(symbol))
+
+    def __call__(self, words: ctypes.Array[ctypes.c_int64]) -> None:
+        """Run it by its words."""
+        self._run(ctypes.addressof(words))
 
 
 class SharedCode(Generic[T]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -85,6 +85,25 @@ class SharedRanges:
         code.builder.call(function, [address, number, *bounds])
         code.builder.ret_void()
         return region
+
+    def entry(
+        self, symbol: str, regions: Sequence[ir.Function], threads: int
+    ) -> ir.Function:
+        """Define a function that starts regions one after another by its words.
+
+        Args:
+            symbol: Its name.
+            regions: What threads run.
+            threads: The word that tells how many there are.
+        """
+        function = ir.Function(self.module, ir.FunctionType(VOID, [POINTER]), symbol)
+        code = Emitter(function, self.lanes)
+        (address,) = code.arguments
+        words = Words(code, address)
+        for region in regions:
+            self.start(words, region, threads)
+        code.builder.ret_void()
+        return function
 
     def start(self, words: Words, region: Any, threads: int) -> None:
         """Emit the start of a region.

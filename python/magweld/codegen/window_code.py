@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Mapping
 from typing import Final
@@ -11,16 +10,13 @@ from llvmlite import ir
 
 from magweld.codegen.host import HostTarget, emit_object
 from magweld.codegen.loader import LoadedObjects
-from magweld.codegen.shared_code import SharedCode
+from magweld.codegen.shared_code import SharedCode, WordsFunction
 from magweld.codegen.window_filtering import FilteringKernels
 from magweld.codegen.window_kernels import WindowKernels, vectors_of
 from magweld.codegen.window_products import ProductKernels
 from magweld.codegen.window_ranges import WindowRanges
 from magweld.codegen.window_sizes import WORDS, WindowCall, WindowSizes
 from magweld.codegen.window_words import Word
-
-_TYPE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_FLOAT_BITS: Final = 32
 
 
 class WindowCode:
@@ -39,10 +35,8 @@ class WindowCode:
         kernels = _kernels_in(ir.Module(name="windows"))
         self._filtering, self._products = kernels
         symbols = [WindowRanges(one).symbol for one in kernels]
-        self._objects = LoadedObjects([code], symbols)
-        self._filter, self._multiply = (
-            _TYPE(self._objects.address(symbol)) for symbol in symbols
-        )
+        objects = LoadedObjects([code], symbols)
+        self._filter, self._multiply = (WordsFunction(objects, one) for one in symbols)
 
     def plan(self, sizes: WindowSizes, threads: int) -> WindowCall:
         """Return the call of a convolution.
@@ -79,7 +73,7 @@ class WindowCode:
         for word, begin in call.rooms.items():
             words[word] = room + begin
         function = self._filter if sizes.is_filtered else self._multiply
-        function(ctypes.addressof(words))
+        function(words)
         return bool(words[Word.IS_FINITE])
 
 
@@ -87,13 +81,13 @@ class WindowCode:
 def channel_units() -> tuple[int, int]:
     """Return what channels of images, and of results, have to be multiples of."""
     target = HostTarget.detect()
-    lanes = target.vector_bits // _FLOAT_BITS
+    lanes = target.float_lanes
     return lanes, vectors_of(target.vector_registers) * lanes
 
 
 def _kernels_in(module: ir.Module) -> tuple[FilteringKernels, ProductKernels]:
     target = HostTarget.detect()
-    hardware = (target.vector_bits // _FLOAT_BITS, target.vector_registers)
+    hardware = (target.float_lanes, target.vector_registers)
     return FilteringKernels(module, *hardware), ProductKernels(module, *hardware)
 
 

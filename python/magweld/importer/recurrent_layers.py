@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, fx
 from torch.nn import functional as F
 
-from magweld.codegen.recurrent_code import RECURRENT_CODE, unit_lanes
+from magweld.codegen.recurrent_code import RECURRENT_CODE
 from magweld.codegen.recurrent_kernels import Word
+from magweld.codegen.shared_code import float_lanes
 from magweld.importer.nodes import (
     argument,
     operand,
@@ -49,7 +50,7 @@ def is_native_layer(node: fx.Node) -> bool:
     shapes = [tuple(tensors_of(operand(node, n))[0].shape) for n in range(3)]
     (_, _, width), own, recurrent = shapes
     fits = (own, recurrent) == ((4 * units, width), (4 * units, units))
-    return fits and units % unit_lanes() == 0 and units <= _MOST_UNITS
+    return fits and units % float_lanes() == 0 and units <= _MOST_UNITS
 
 
 def layer_arguments(node: fx.Node) -> list[Any]:
@@ -120,7 +121,7 @@ def run_layer(
         Word.STEPS: steps,
         Word.SEQUENCES: sequences,
         Word.UNITS: units,
-        Word.BLOCKS: units // unit_lanes(),
+        Word.BLOCKS: units // float_lanes(),
         Word.FIRST: steps - 1 if reverse else 0,
         Word.STRIDE: -stride if reverse else stride,
         Word.THREADS: min(torch.get_num_threads(), max(sequences, 1)),

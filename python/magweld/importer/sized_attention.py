@@ -9,8 +9,9 @@ from typing import Any, Final
 import torch
 from torch import Tensor, fx
 
-from magweld.codegen.attention_code import ATTENTION_CODE, size_lanes
+from magweld.codegen.attention_code import ATTENTION_CODE
 from magweld.codegen.attention_kernels import MOST_ROWS, room_floats
+from magweld.codegen.shared_code import float_lanes
 from magweld.importer.nodes import argument, operand, positions_read, tensors_of
 
 _ATTENTION: Final = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
@@ -45,7 +46,7 @@ def is_native_attention(node: fx.Node) -> bool:
     size = query.shape[-1]
     alike = key.shape[:2] == value.shape[:2] == query.shape[:2]
     sizes = key.shape[-1] == value.shape[-1] == size
-    return bool(alike and sizes and size % size_lanes() == 0 and size <= _MOST_SIZE)
+    return bool(alike and sizes and size % float_lanes() == 0 and size <= _MOST_SIZE)
 
 
 def attention_arguments(node: fx.Node) -> list[Any]:
@@ -85,7 +86,7 @@ def run_attention(
         return _through_torch(query, key, value, is_causal, mask, scale)
     query, key, value = map(_with_whole_rows, (query, key, value))
     result = shown if shown.stride(-1) == 1 else torch.empty_like(query)
-    lanes = size_lanes()
+    lanes = float_lanes()
     parts = -(-rows // MOST_ROWS)
     part = -(-rows // parts)
     items = batches * heads * parts

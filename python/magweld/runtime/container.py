@@ -55,6 +55,18 @@ def unseal(data: bytes) -> list[bytes]:
     return decode_parts(_checked_body(data))
 
 
+def unseal_under(data: bytes, key: bytes) -> bytes:
+    """Return what a container has beside its key.
+
+    Raises:
+        ContainerError: Truncated, altered, of another version or of another key.
+    """
+    parts = unseal(data)
+    if len(parts) != 2 or parts[0] != key:
+        raise ContainerError("the content belongs to another key")
+    return parts[1]
+
+
 def decode_program(data: bytes, label: bytes = b"") -> Program:
     """Return the program in a container.
 
