@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from magweld.bindings import func, ir, math
 from magweld.passes.cpu.emit_double_math import DOUBLE_EXPANSIONS
-from magweld.passes.cpu.emit_lookup import emit_erf
+from magweld.passes.cpu.emit_lookup import emit_erf, emit_tanh
 from magweld.passes.cpu.emit_math import EXPANSIONS
 from magweld.passes.cpu.emit_power import expand_constant_power
 from magweld.passes.cpu.emit_scaled_exp import emit_exp, emit_exp2
@@ -29,6 +29,7 @@ _IN_REGISTERS: dict[str, Emit] = {
     "f32 math.erf": emit_erf,
     "f32 math.exp": emit_exp,
     "f32 math.exp2": emit_exp2,
+    "f32 math.tanh": emit_tanh,
 }
 
 
@@ -44,8 +45,8 @@ class ExpandMath(VectorUnitPass):
     `emit_trigonometry.py` state the errors), and expm1 and log1p of f64, which would
     lose accuracy near zero (`emit_double_math.py`). The other functions stay: they
     become calls into the C library, lane by lane. CPUs with AVX512-BF16 look up the
-    coefficients of erf (`emit_lookup.py`), and scale exp and exp2 by one instruction
-    (`emit_scaled_exp.py`).
+    coefficients of erf and tanh (`emit_lookup.py`), and scale exp and exp2 by one
+    instruction (`emit_scaled_exp.py`).
 
     Attributes:
         vector_bits: Width of a vector register.

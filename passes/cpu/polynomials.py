@@ -131,6 +131,39 @@ def tanh_tail() -> Coefficients:
     return interpolate(tail, 0.0, 0.625**2, 5)
 
 
+# Sixteen parts of 0 <= x < 9.02, around the multiples of 1/2: all but the last are half
+# as wide as that on either side. Behind the end, 1 is the nearest number to tanh(x).
+TANH_PARTS_PER_UNIT = 2.0
+TANH_LAST_PART = 15.0
+TANH_END = 9.02
+
+
+@cache
+def tanh_parts() -> tuple[Coefficients, ...]:
+    """tanh(x) around sixteen middles, of the distance counted in parts."""
+    degree = 7
+
+    def around(middle: int) -> Coefficients:
+        def value(distance: float) -> float:
+            return math.tanh((middle + distance) / TANH_PARTS_PER_UNIT)
+
+        is_last = middle == TANH_LAST_PART
+        end = TANH_END * TANH_PARTS_PER_UNIT - middle if is_last else 0.5
+        return interpolate(value, -0.5, end, degree)
+
+    return (_tanh_around_zero(degree), *map(around, range(1, 16)))
+
+
+def _tanh_around_zero(degree: int) -> Coefficients:
+    """tanh(x) of the first part, exact to the last place also where it is small."""
+
+    def quotient(distance: float) -> float:
+        x = distance / TANH_PARTS_PER_UNIT
+        return math.tanh(x) / distance if x else 1 / TANH_PARTS_PER_UNIT
+
+    return (0.0, *interpolate(quotient, -0.5, 0.5, degree - 1))
+
+
 # Wider than a quarter turn: reduced arguments leave it by what the second part of
 # 2/pi adds.
 _EIGHTH = math.pi / 4 * 1.07

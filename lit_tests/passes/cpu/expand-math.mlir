@@ -71,6 +71,26 @@ func.func @error_functions(%x: vector<8xf32>, %y: f32, %z: vector<32xf32>, %d: f
 
 // -----
 
+// So are those of tanh, which has eight in each part.
+
+// LOOK-LABEL: func.func @tangents(
+// LOOK:         math.tanh %{{.+}} : f64
+// LOOK-LABEL: func.func private @tanh_16xf32(
+// LOOK-COUNT-8: llvm.call_intrinsic "llvm.x86.avx512.permvar.sf.512"(
+// LOOK-NOT:     llvm.call_intrinsic
+// LOOK-NOT:     arith.divf
+// LOOK:         return %{{.+}} : vector<16xf32>
+// CHECK-LABEL: func.func @tangents(
+// CHECK:         arith.divf
+// CHECK-NOT:     llvm.call_intrinsic
+func.func @tangents(%x: vector<16xf32>, %d: f64) attributes {tile_graph.kernel} {
+  %0 = math.tanh %x : vector<16xf32>
+  %1 = math.tanh %d : f64
+  return
+}
+
+// -----
+
 // Powers of two are multiplied by in one instruction where the CPU has it: no integer is
 // made of exponents.
 
