@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 import types
 from collections import OrderedDict
 from collections.abc import Callable
@@ -104,6 +105,19 @@ class Made:
 Source = Constant | Fetched | Output | Made
 
 
+BuildParts = Callable[[Environment], list[Any]]
+
+
+def parts_builder(parts: tuple[Source, ...]) -> BuildParts:
+    """Return what gives the objects that a step takes."""
+    found = [part.index for part in parts if isinstance(part, Output)]
+    if len(found) < max(2, len(parts)):
+        return lambda env: [part.build(env) for part in parts]
+    # A program of many small operators most often returns all in a list.
+    pick = operator.itemgetter(*found)
+    return lambda env: list(pick(env.outputs))
+
+
 @dataclass(frozen=True)
 class Make:
     """Makes one object: `function(*parts)`, the parts packed as a tuple if wanted.
@@ -123,19 +137,12 @@ class Make:
     packed: bool = False
 
     @functools.cached_property
-    def _outputs(self) -> tuple[int, ...] | None:
-        """Which tensors of the graph the parts are, None unless all are such."""
-        found = [part.index for part in self.parts if isinstance(part, Output)]
-        return tuple(found) if len(found) == len(self.parts) else None
+    def _build(self) -> BuildParts:
+        return parts_builder(self.parts)
 
     def run(self, env: Environment) -> None:
         """Make the object."""
-        if self._outputs is None:
-            parts = [part.build(env) for part in self.parts]
-        else:
-            # A program of many small operators most often returns all in a list.
-            outputs = env.outputs
-            parts = [outputs[index] for index in self._outputs]
+        parts = self._build(env)
         env.made[self.index] = (
             self.function(parts) if self.packed else self.function(*parts)
         )
@@ -161,10 +168,14 @@ class Call:
     packed: bool = False
     where: str = field(default="", compare=False)
 
+    @functools.cached_property
+    def _build(self) -> BuildParts:
+        return parts_builder(self.parts)
+
     def run(self, env: Environment) -> None:
         """Call the function."""
         target = self.target.build(env)
-        parts = [part.build(env) for part in self.parts]
+        parts = self._build(env)
         if self.packed:
             self.function(target, parts)
         else:

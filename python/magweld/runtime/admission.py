@@ -32,20 +32,12 @@ class Admission:
         self._complex = [i for i, s in enumerate(expected) if s.dtype.is_complex]
         self._alike: Callable[..., bool] | None = None
 
-    def known(self, arguments: Sequence[Tensor]) -> list[int] | None:
-        """Return the data pointers of tensors like those that were admitted first.
+    def knows(self, arguments: Sequence[Tensor]) -> bool:
+        """Return whether tensors are known to be like those that were admitted first.
 
-        None tells nothing of the arguments. Neither this nor the tensors are seen by
-        a mode of torch unless one is active.
+        Neither this nor the tensors are seen by a mode of torch unless one is active.
         """
-        if self._alike is None or not self._alike(*arguments):
-            return None
-        return self.unchecked(arguments)
-
-    @staticmethod
-    def unchecked(arguments: Sequence[Tensor]) -> list[int]:
-        """Return the data pointers of tensors like those of an earlier call."""
-        return list(map(Tensor.data_ptr, arguments))
+        return self._alike is not None and self._alike(*arguments)
 
     def addresses(self, arguments: Sequence[Tensor]) -> list[int]:
         """Return the data pointers of contiguous tensors of the device, in order.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 from itertools import starmap
 from operator import or_
-from struct import Struct
 from typing import Any, NamedTuple
 
 import torch
@@ -17,8 +16,9 @@ from magweld.artifact import Place
 from magweld.runtime.admission import describe_difference
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.layout import Layout
-from magweld.runtime.machine import HOST, Machine
+from magweld.runtime.machine import HOST, Machine, WriteAddresses
 from magweld.runtime.memory import Block, Constants
+from magweld.runtime.runs import Run
 
 _STATIC = (Place.ARENA, Place.CONSTANT)
 
@@ -53,6 +53,7 @@ class Frame:
         arena: Block | None = None,
         machine: Machine = HOST,
         checks: Collection[int] = (),
+        write_addresses: WriteAddresses | None = None,
     ) -> None:
         """Bind a program to an arena, of its own by default.
 
@@ -62,6 +63,7 @@ class Frame:
             arena: Its memory.
             machine: Where it runs.
             checks: Numbers of steps that are checks of indices in native code.
+            write_addresses: Writes addresses of tensors, if native code can.
         """
         count = len(layout.program.values)
         needed = _ids_needed_as_tensors(layout, checks)
@@ -92,12 +94,18 @@ class Frame:
         signatures = (layout.signatures[i] for i in self._outputs)
         self._fresh = tuple((tuple(s.shape), s.stride, s.dtype) for s in signatures)
         # Ids of arguments most often follow each other, as arguments do.
-        self._input_run = _Run.of(layout.inputs)
+        self._input_run = Run.of(layout.inputs, self.table_address, write_addresses)
         # Those of outputs do where many operators make one each; nothing views these.
         plain = not any(self._views[i] for i in self._outputs)
-        self._output_run = _Run.of(self._outputs) if plain else None
+        self._output_run = (
+            Run.of(self._outputs, self.table_address, write_addresses)
+            if plain
+            else None
+        )
         results = layout.program.results
         self._moving = None if any(map(self.is_static, results)) else results
+        # A program of many small operators most often returns what each makes.
+        self._returns_run = self._output_run is not None and results == self._outputs
         self._viewed_inputs = [
             (position, value_id)
             for position, value_id in enumerate(layout.inputs)
@@ -105,11 +113,13 @@ class Frame:
         ]
         viewed = {value_id for _, value_id in self._viewed_inputs}
         never = {*layout.inputs} - viewed
+        never.update(self._outputs if self._output_run else ())
         self._dynamic = tuple(
             i
             for i in range(count)
             if i not in never and layout.root_value(i).place not in _STATIC
         )
+        self._no_outputs = [None] * len(self._outputs)
 
     def is_static(self, value_id: int) -> bool:
         """Whether a value is at the same address in all calls on this frame."""
@@ -137,25 +147,39 @@ class Frame:
             if view.as_tensor:
                 self.tensors[view.value_id] = tensor.view(view.shape)
 
-    def begin(self, arguments: Sequence[Tensor], addresses: list[int]) -> None:
-        """Set the arguments and allocate the outputs of a call."""
+    def begin(
+        self, arguments: Sequence[Tensor], addresses: Sequence[int] | None = None
+    ) -> None:
+        """Set the arguments and allocate the outputs of a call.
+
+        Args:
+            arguments: The arguments.
+            addresses: Where they are, None if they are to be asked: only those may be
+                of which is known that they have memory.
+        """
         self._arguments = arguments
+        if addresses is None and self._alignment > 1:
+            addresses = list(map(Tensor.data_ptr, arguments))
         if self._input_run is not None:
-            self._input_run.write(self.table, self._input_run.begin, *addresses)
+            self._input_run.write(self.table, arguments, addresses)
         else:
-            for value_id, address in zip(self.layout.inputs, addresses, strict=True):
+            asked = (
+                list(map(Tensor.data_ptr, arguments))
+                if addresses is None
+                else addresses
+            )
+            for value_id, address in zip(self.layout.inputs, asked, strict=True):
                 self.table[value_id] = address
         for position, value_id in self._viewed_inputs:
             self.place(value_id, arguments[position])
         # Most often all are aligned, which one sweep without Python's loop tells.
-        if self._alignment > 1 and reduce(or_, addresses, 0) % self._alignment:
+        if self._alignment > 1 and reduce(or_, addresses or (), 0) % self._alignment:
             for value_id, tensor in zip(self.layout.inputs, arguments, strict=True):
                 self._align(value_id, tensor)
         made = list(starmap(self._empty, self._fresh))
         if self._output_run is not None:
             self.tensors[self._output_run.ids] = made
-            begin, write = self._output_run.begin, self._output_run.write
-            write(self.table, begin, *map(Tensor.data_ptr, made))
+            self._output_run.write(self.table, made)
             return
         for value_id, tensor in zip(self._outputs, made, strict=True):
             self.place(value_id, tensor)
@@ -220,6 +244,9 @@ class Frame:
 
     def results(self) -> list[Tensor]:
         """Return the results of a call; none shares memory with this frame."""
+        if self._output_run is not None and self._returns_run:
+            made: list[Any] = self.tensors[self._output_run.ids]
+            return made
         if self._moving is not None:
             # Checked before the first call: steps write every result.
             tensors: list[Any] = self.tensors
@@ -242,31 +269,10 @@ class Frame:
         """Forget the caller's tensors."""
         for value_id in self._dynamic:
             self.tensors[value_id] = None
+        if self._output_run is not None:
+            self.tensors[self._output_run.ids] = self._no_outputs
         self._arguments = ()
         self._copies.clear()
-
-
-class _Run(NamedTuple):
-    """Values whose ids follow each other: their addresses are written at once.
-
-    Attributes:
-        ids: Their ids.
-        begin: The byte of the table where their addresses begin.
-        write: Writes to a buffer, from a byte on, that many addresses.
-    """
-
-    ids: slice
-    begin: int
-    write: Callable[..., None]
-
-    @classmethod
-    def of(cls, value_ids: Sequence[int]) -> _Run | None:
-        """Return values as a run; None if their ids do not follow each other."""
-        first = min(value_ids, default=0)
-        end = first + len(value_ids)
-        if tuple(value_ids) != tuple(range(first, end)):
-            return None
-        return cls(slice(first, end), 8 * first, Struct(f"{end - first}q").pack_into)
 
 
 def _ids_needed_as_tensors(layout: Layout, checks: Collection[int]) -> set[int]:

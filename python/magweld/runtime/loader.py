@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from magweld.codegen.loader import LoadedObjects, LoadError
+from magweld.runtime.address_writer import WRITER_SYMBOL, address_writer
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.perf_map import write_perf_map
 from magweld.runtime.sequence import (
@@ -41,6 +42,9 @@ class Kernels:
         objects: Object files of the host.
         symbols: The launch functions, `void symbol(int64_t* table)`.
 
+    Attributes:
+        write_addresses: Writes the addresses of tensors to memory, if native code can.
+
     Raises:
         ProgramError: Not object code of this machine, or a symbol is missing.
     """
@@ -48,13 +52,14 @@ class Kernels:
     def __init__(self, objects: Sequence[bytes], symbols: Sequence[str]) -> None:
         self._objects = [*objects, sequence_object()]
         try:
-            own = (SEQUENCE_SYMBOL, LOOP_SYMBOL, CONTROL_SYMBOL)
+            own = (SEQUENCE_SYMBOL, LOOP_SYMBOL, CONTROL_SYMBOL, WRITER_SYMBOL)
             self._code = LoadedObjects(self._objects, [*symbols, *own])
         except LoadError as error:
             raise ProgramError("bad-object-code", str(error)) from error
         self._run_sequence = _SEQUENCE_TYPE(self._code.address(SEQUENCE_SYMBOL))
         self._run_loop = _LOOP_TYPE(self._code.address(LOOP_SYMBOL))
         self._run_control = _CONTROL_TYPE(self._code.address(CONTROL_SYMBOL))
+        self.write_addresses = address_writer(self._code.address(WRITER_SYMBOL))
 
     def name_for_perf(self, names: Mapping[str, str]) -> None:
         """Name the code for Linux `perf`; a map that cannot be written is no error.

@@ -17,9 +17,21 @@ from magweld.artifact import KernelStep, Program
 from magweld.runtime.memory import HOST_DEVICE
 from magweld.runtime.names import kernel_names
 
+# Takes a list of tensors whose class is Tensor or Parameter and that have memory, and
+# the address of where their addresses go.
+WriteAddresses = Callable[[list[Tensor], int], object]
+
 
 class LoadedKernels(Protocol):
-    """The kernels of a program, ready to be launched."""
+    """The kernels of a program, ready to be launched.
+
+    Attributes:
+        write_addresses: Writes the addresses of tensors to memory, if native code can.
+    """
+
+    @property
+    def write_addresses(self) -> WriteAddresses | None:
+        """Writes the addresses of tensors to memory, if native code can."""
 
     def launcher(
         self, symbols: Sequence[str], table_address: int

@@ -137,9 +137,8 @@ class LoadedProgram:
             ProgramError: A step returned something else than the program says.
         """
         if self._is_plain and not modes_are_active():
-            addresses = self._admission.known(arguments)
-            if addresses is not None:
-                return self._run(arguments, addresses)
+            if self._admission.knows(arguments):
+                return self._run(list(arguments))
         with self.machine.activate(), TorchIsolation(self.machine.device.type):
             return self._run(arguments, self._admission.addresses(arguments))
 
@@ -149,10 +148,12 @@ class LoadedProgram:
         What a call checks is not checked again: class, dtype, device, shape, strides.
         """
         if self._is_plain and not modes_are_active():
-            return self._run(arguments, self._admission.unchecked(arguments))
+            return self._run(arguments)
         return self(arguments)
 
-    def _run(self, arguments: Sequence[Tensor], addresses: list[int]) -> list[Tensor]:
+    def _run(
+        self, arguments: Sequence[Tensor], addresses: list[int] | None = None
+    ) -> list[Tensor]:
         queue = self.machine.queue()
         bound = self._take_frame(queue)
         try:
@@ -205,7 +206,13 @@ class LoadedProgram:
 
     def _new_frame(self) -> Frame:
         layout, checks = self._layout, self._code.checks
-        return Frame(layout, self._constants, machine=self.machine, checks=checks)
+        return Frame(
+            layout,
+            self._constants,
+            machine=self.machine,
+            checks=checks,
+            write_addresses=self._code.kernels.write_addresses,
+        )
 
     def _take_frame(self, queue: Hashable | None) -> _BoundFrame:
         try:

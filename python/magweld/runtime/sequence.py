@@ -13,6 +13,7 @@ from functools import cache, partial
 
 from llvmlite import binding, ir
 
+from magweld.runtime.address_writer import define_writer
 from magweld.runtime.control_code import DONE, INSTRUCTION_WORDS, Opcode
 
 SEQUENCE_SYMBOL = "magweld_run_sequence"
@@ -26,7 +27,7 @@ MOVE_WORDS = 3
 
 @cache
 def sequence_object() -> bytes:
-    """Return host object code of the three symbols of this module.
+    """Return host object code of the three symbols of this module, and of the writer.
 
     The first is `void f(void (**launches)(int64_t*), int64_t count, int64_t* table)`
     and calls each of the `count` launches with the table, in order. The second has
@@ -67,6 +68,7 @@ def _module(triple: str) -> ir.Module:
     builder.ret_void()
     kind = ir.FunctionType(_WORD, [_POINTER, _WORD, _WORD, _WORD])
     _emit_control(ir.Function(module, kind, CONTROL_SYMBOL))
+    define_writer(module)
     return module
 
 

@@ -64,6 +64,8 @@ class GpuKernels:
         if missing:
             raise ProgramError("no-launch", f"no launches for {', '.join(missing)}")
 
+    write_addresses = None
+
     def launcher(
         self, symbols: Sequence[str], table_address: int
     ) -> Callable[[], object]:
