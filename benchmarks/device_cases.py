@@ -13,7 +13,7 @@ from typing import Any
 
 import subgraph_cases
 import torch
-from model_cases import FirstOutput, settle
+from model_cases import Unmasked, settle, stateless
 from papers.bsrn import BSRN
 from papers.conformer import Conformer
 from papers.nafnet import NAFNet
@@ -21,7 +21,6 @@ from papers.nerf import NeRF
 from papers.restormer import Restormer
 from papers.unet import UNet
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from magweld.importer.importer import ImportedGraph, import_graph
@@ -120,17 +119,6 @@ class Model:
         return model, inputs
 
 
-class _Unmasked(nn.Module):
-    """A language model of token numbers alone."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = FirstOutput(model)
-
-    def forward(self, input_ids: Tensor) -> Tensor:
-        return self.model(input_ids, None)
-
-
 def _bert() -> nn.Module:
     from transformers import BertConfig, BertModel
 
@@ -141,7 +129,7 @@ def _bert() -> nn.Module:
         num_attention_heads=4,
         intermediate_size=96,
     )
-    return _Unmasked(BertModel(config, add_pooling_layer=False))
+    return Unmasked(BertModel(config, add_pooling_layer=False))
 
 
 def _timm(name: str, size: int, **options: Any) -> Model:
@@ -218,14 +206,3 @@ def captured(name: str, cast: torch.dtype = torch.float32) -> Captured:
     meta = torch.device("meta")
     graph = import_graph(traced, tensors, look_ups=True, device=meta)
     return Captured(graph, function, tensors)
-
-
-def stateless(model: nn.Module, inputs: int, names: list[str]) -> Callable[..., Tensor]:
-    """Return a model as a function of its inputs, then of its state by name."""
-
-    def call(*tensors: Tensor) -> Tensor:
-        state = dict(zip(names, tensors[inputs:], strict=True))
-        result: Tensor = functional_call(model, state, tensors[:inputs])
-        return result
-
-    return call

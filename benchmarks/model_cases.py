@@ -17,6 +17,7 @@ from papers.nerf import NeRF
 from papers.restormer import Restormer
 from papers.unet import UNet
 from torch import Tensor, nn
+from torch.func import functional_call
 
 TOKENS = 128
 
@@ -31,6 +32,17 @@ class FirstOutput(nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Return [batch, tokens, width]."""
         return self.model(input_ids=input_ids, attention_mask=attention_mask)[0]
+
+
+class Unmasked(nn.Module):
+    """A language model of token numbers alone."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = FirstOutput(model)
+
+    def forward(self, input_ids: Tensor) -> Tensor:
+        return self.model(input_ids, None)
 
 
 @dataclass(frozen=True)
@@ -66,6 +78,17 @@ def settle(model: nn.Module, inputs: tuple[Tensor, ...]) -> None:
     if norms:
         model(*inputs)
     model.eval()
+
+
+def stateless(model: nn.Module, inputs: int, names: list[str]) -> Callable[..., Tensor]:
+    """Return a model as a function of its inputs, then of its state by name."""
+
+    def call(*tensors: Tensor) -> Tensor:
+        state = dict(zip(names, tensors[inputs:], strict=True))
+        result: Tensor = functional_call(model, state, tensors[:inputs])
+        return result
+
+    return call
 
 
 def bert() -> nn.Module:

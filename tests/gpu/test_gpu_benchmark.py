@@ -7,7 +7,9 @@ import importlib
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
 gpu = importlib.import_module("gpu")
+processes = importlib.import_module("gpu_processes")
+worker = importlib.import_module("gpu_worker")
 
 # Loading goes without whatever only the compiler needs.
 LOAD = """
@@ -46,8 +50,10 @@ def options(folder: Path, **others: Any) -> argparse.Namespace:
         "dtypes": ["f32"],
         "targets": ["nvvm:sm_80"],
         "output": folder,
+        "modes": [],
+        "sanitize": [],
+        "processes": 2,
         "seconds": 60.0,
-        "check_only": False,
     }
     return argparse.Namespace(**{**chosen, **others})
 
@@ -74,41 +80,131 @@ def test_without_a_gpu_it_says_so(
 
 
 def outcome_of(function: Callable[..., Any], name: str = "add-norm") -> Any:
-    case = gpu.ALL[name]
+    case = gpu.work(name, "f32", "cpu")
     outcome = gpu.Outcome(gpu.Packed(name, "f32", "nvvm:sm_80", "a.mw", 1))
-    gpu.check(outcome, function, case, gpu.arguments_of(case, "f32", "cpu"))
+    worker.check(outcome, function, case)
     return outcome
 
 
 def test_results_are_compared_with_double_precision() -> None:
-    function = gpu.ALL["add-norm"].function
+    function = gpu.SMALL["add-norm"].function
     right = outcome_of(function)
     assert right.error == right.torch_error < 1e-5
     assert not right.problems
 
     def wrong(*arguments: torch.Tensor) -> Any:
         result = function(*arguments)
-        first = gpu.tensors_of(result)[0]
+        first = worker.tensors_of(result)[0]
         first.view(-1)[7] = float("nan")
         return result
 
     assert outcome_of(wrong).problems == ["error inf"]
     assert "types" in outcome_of(lambda *a: tuple(
-        t.double() for t in gpu.tensors_of(function(*a))
+        t.double() for t in worker.tensors_of(function(*a))
     )).problems[0]  # fmt: skip
 
 
 def test_what_fails_is_a_row(tmp_path: Path) -> None:
-    outcome = outcome_of(gpu.ALL["add-norm"].function)
+    outcome = outcome_of(gpu.SMALL["add-norm"].function)
 
     def failing() -> None:
         raise RuntimeError("CUDA error: an illegal memory access")
 
-    assert gpu.attempt(outcome, "graph", failing) is None
-    outcome.times.update({"magweld": 20.0, "graph": 10.0, "eager": 30.0})
+    assert worker.attempt(outcome, "graph", failing) is None
+    outcome.times.update({"magweld": 20.0, "magweld-graph": 10.0})
+    outcome.times.update({"eager": 60.0, "eager-graph": 20.0})
     assert "graph: RuntimeError: CUDA error" in gpu.row(outcome)
-    assert gpu.ratios([outcome]) == {"eager": pytest.approx(3.0)}
+    assert gpu.ratios([outcome]) == {
+        "eager": pytest.approx(3.0),
+        "eager-graph": pytest.approx(2.0),
+    }
     gpu.write(options(tmp_path), {"device": "none"}, [outcome])
     written = json.loads((tmp_path / "gpu.json").read_text())
     assert written["results"][0]["problems"] == outcome.problems
     assert written["results"][0]["case"] == "add-norm"
+
+
+FAKE = """
+import sys
+for line in {lines!r}:
+    print(line, flush=True)
+if {ready}:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for line in {timed!r}:
+        print(line, flush=True)
+raise SystemExit({code})
+"""
+
+
+def packed_of(*dtypes: str) -> list[Any]:
+    return [
+        gpu.Packed("add-norm", dtype, "nvvm:sm_80", f"{dtype}.mw", 1)
+        for dtype in dtypes
+    ]
+
+
+def lines_of(packed: list[Any], **fields: Any) -> list[str]:
+    return [json.dumps(asdict(gpu.Outcome(one, error=0.0, **fields))) for one in packed]
+
+
+def fake_worker(
+    packed: list[Any], said: int, *, timed: int = 0, ready: bool = False, code: int = 0
+) -> Any:
+    """Return a process that tells of the first artifacts, and times fewer."""
+    script = FAKE.format(
+        lines=lines_of(packed[:said]),
+        ready=ready,
+        timed=lines_of(packed[:timed], times={"eager": 5.0}),
+        code=code,
+    )
+    return processes.Worker([sys.executable, "-c", script], packed)
+
+
+def measured(*workers: Any) -> list[tuple[Any, list[Any], str]]:
+    now = time.monotonic()
+    return list(processes.check_and_measure(workers, now + 60, now + 60))
+
+
+def test_processes_check_and_measure() -> None:
+    packed = packed_of("f32", "f16")
+    workers = [
+        fake_worker(packed, 2, timed=2, ready=True),
+        fake_worker(packed, 2, timed=1, ready=True),
+    ]
+    (_, first, _), (_, second, _) = measured(*workers)
+    assert [one.times for one in first] == [{"eager": 5.0}] * 2
+    assert [one.times for one in second] == [{"eager": 5.0}, {}]
+    assert all(one.error == 0.0 for one in (*first, *second))
+
+
+def test_a_process_that_ends_early_tells_of_what_it_has_checked() -> None:
+    packed = packed_of("f32", "f16", "bf16")
+    ((worker, found, said),) = measured(fake_worker(packed, 1, code=3))
+    assert worker.packed == packed
+    assert [one.packed.dtype for one in found] == ["f32"]
+    assert said.startswith("its process ended (3)")
+
+
+def test_a_process_that_is_not_ready_is_ended() -> None:
+    packed = packed_of("f32")
+    worker = processes.Worker(
+        [sys.executable, "-c", "import time; time.sleep(600)"], packed
+    )
+    now = time.monotonic()
+    ((_, found, said),) = processes.check_and_measure([worker], now, now)
+    assert not found
+    assert said.startswith("its process ended (-9)")
+
+
+def test_what_is_left_is_checked_alone() -> None:
+    (packed,) = packed_of("f32")
+    script = FAKE.format(lines=lines_of([packed]), ready=False, timed=[], code=0)
+    command = [sys.executable, "-c", script]
+    assert not processes.check_alone(command, packed, 60, "before").problems
+    failing = [sys.executable, "-c", "raise SystemExit(7)"]
+    outcome = processes.check_alone(failing, packed, 60, "before")
+    assert outcome.problems[0].startswith("its process ended (7)")
+    endless = [sys.executable, "-c", "import time; time.sleep(600)"]
+    outcome = processes.check_alone(endless, packed, 1, "before")
+    assert outcome.problems == ["not done in 1 s"]
