@@ -100,6 +100,14 @@ class GraphBody:
             found[edge.consumer].append(edge)
         return tuple(map(tuple, found))
 
+    @cached_property
+    def edges_from(self) -> tuple[tuple[Edge, ...], ...]:
+        """For each operator the edges over which others read what it makes."""
+        found: list[list[Edge]] = [[] for _ in self.operators]
+        for edge in self.edges:
+            found[edge.producer].append(edge)
+        return tuple(map(tuple, found))
+
     def outputs(self, members: list[int]) -> tuple[tuple[int, int], ...]:
         """Return (member, result) of what others than members read.
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from magweld.passes.tile.alike_merges import Members, renamed
 from magweld.passes.tile.group_search import GroupSearch
 from magweld.passes.tile.grouping import Cluster, Grouping
-from magweld.passes.tile.merger import Members, Merger
-from magweld.passes.tiling.propagation import Refusal
+from magweld.passes.tile.merger import Merger
 
 # Graphs of so many operators have equal parts: to look for them costs a tenth of what
 # connecting one does.
@@ -135,9 +134,4 @@ def _repeat(
         for edge, twin in edges:
             refusal = grouping.refusals.get(edge.connect)
             if refusal is not None:
-                grouping.refusals[twin.connect] = _renamed(refusal, names)
-
-
-def _renamed(refusal: Refusal, names: Mapping[Any, str]) -> Refusal:
-    words = [names.get(word, word) for word in refusal.detail.split(" ")]
-    return Refusal(refusal.rule, " ".join(words), refusal.excess)
+                grouping.refusals[twin.connect] = renamed(refusal, names)

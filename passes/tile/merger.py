@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -12,6 +12,7 @@ from magweld.dialects.tile_graph import MOST_RESULTS
 from magweld.passes.analysis.dependences import comes_back, readers_by_place
 from magweld.passes.analysis.graph_body import GraphBody
 from magweld.passes.analysis.stream_marks import decided_step
+from magweld.passes.tile.alike_merges import AlikeMerges, Members
 from magweld.passes.tile.grouping import Grouping
 from magweld.passes.tiling.batched_cost import LARGE_BYTES, batched_seconds
 from magweld.passes.tiling.cost import COPY_SECONDS
@@ -37,8 +38,6 @@ UNKNOWN_SECONDS = 1e3
 # minutes. The largest group of the models in benchmarks/ has 21.
 MOST_MEMBERS = 64
 
-Members = tuple[int, ...]
-
 
 @dataclass
 class Merger:
@@ -60,6 +59,10 @@ class Merger:
     _groups: dict[Members, Group] = field(default_factory=dict)
     _equal: dict[Group, Group] = field(default_factory=dict)
     _refusals: dict[tuple[Members, ...], Refusal | None] = field(default_factory=dict)
+    _alike: AlikeMerges = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._alike = AlikeMerges(self.body)
 
     def group(self, members: Members) -> Group:
         """Return operators as a group."""
@@ -115,7 +118,26 @@ class Merger:
         if len(together) > MOST_MEMBERS:
             detail = f"{len(together)} operators of a group, {MOST_MEMBERS} allowed"
             return Refusal("members", detail)
-        refusal = self._refuse_outputs(grouping, together)
+        form = None if planned else self._form(grouping, parts)
+        made = grouping.clusters[parts[0]].members
+        refusal = self._alike.known(form, made)
+        if refusal is None:
+            refusal = self._judged(grouping, parts, planned)
+            if refusal is not None:
+                self._alike.keep(form, made, refusal)
+        return refusal
+
+    def _form(self, grouping: Grouping, parts: tuple[int, ...]) -> Hashable | None:
+        if self.body.models[parts[-1]].kind is not OperatorKind.CONCATENATION:
+            return None
+        made = grouping.clusters[parts[0]].members
+        count = tuple(self._twins[member] for member in made)
+        return self._alike.form(grouping, parts, self.group(made), count)
+
+    def _judged(
+        self, grouping: Grouping, parts: tuple[int, ...], planned: bool
+    ) -> Refusal | None:
+        refusal = self._refuse_outputs(grouping, grouping.merged(parts))
         if refusal is not None:
             return refusal
         melts = self.melts(grouping, parts)

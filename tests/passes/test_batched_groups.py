@@ -13,14 +13,18 @@ from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.infrastructure.execution import run_pipeline
 from magweld.passes.infrastructure.pipeline import Pipeline
 from magweld.passes.ir.utils import find_function
+from magweld.passes.tile.alike_merges import AlikeMerges
+from magweld.passes.tile.equal_parts import connect_parts
 from magweld.passes.tile.form_tile_graph import FormTileGraph
 from magweld.passes.tile.group_search import GroupSearch
 from magweld.passes.tile.merger import Merger
 from magweld.passes.tiling.batched_cost import batched_seconds
+from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.policy import Scheduler
+from magweld.passes.tiling.propagation import Refusal
 from magweld.passes.tiling.trials import Plan
 from magweld.targets import device
-from magweld.targets.device import LAUNCH_SECONDS
+from magweld.targets.device import LAUNCH_SECONDS, Device
 
 ROWS, WIDTH = 32, 64
 
@@ -94,6 +98,66 @@ def test_a_serial_kernel_of_few_blocks_loses_against_a_batch(name: str) -> None:
     assert len(batched) == count + 1
     alone = groups(body, name, batch=False)
     assert (last,) not in alone
+
+
+class _CountingScheduler(Scheduler):
+    """Keeps the groups that it was asked to plan."""
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        self.asked: set[Group] = set()
+
+    def plan(self, group: Group) -> Plan | Refusal:
+        self.asked.add(group)
+        return super().plan(group)
+
+
+@pytest.mark.parametrize("name", ["v100", "h100"])
+def test_equal_parts_of_a_concatenation_are_judged_once(name: str) -> None:
+    """Each plan looks at all parts: one for each would take quadratic time."""
+    asked = []
+    for count in (33, 40):
+        _module, body = body_of(shares_of_rows(count), name)
+        scheduler = _CountingScheduler(device(name))
+        merger = Merger(body, scheduler, "all", (), True)
+        found = connect_parts(merger, GroupSearch(merger, 4, 128))
+        last = len(body.operators) - 1
+        assert found.clusters[last].members == (last,)
+        refused = [found.refusals[edge.connect] for edge in body.edges_to[last]]
+        assert len({refusal.rule for refusal in refused}) == 1
+        asked.append(len(scheduler.asked))
+    assert asked[0] == asked[1]
+
+
+def form_of(text: str, part: int, equal: int = 1) -> object:
+    """Return what a merge has in common with alike ones."""
+    _module, body = body_of(text, "h100")
+    merger = Merger(body, Scheduler(device("h100")), "all", (), True)
+    last = len(body.operators) - 1
+    grouping = GroupSearch(merger, 4, 128).run(range(last))
+    grouping.add(last)
+    root = grouping.root_of[body.edges_to[last][part].producer]
+    members = grouping.clusters[root].members
+    counts = (equal,) * len(members)
+    form = AlikeMerges(body).form(grouping, (root, last), merger.group(members), counts)
+    return form and (*form[1:], len(members))
+
+
+def test_merges_with_any_part_of_a_concatenation_are_alike() -> None:
+    text = shares_of_rows(4)
+    assert form_of(text, 0) is not None
+    assert form_of(text, 0) == form_of(text, 2)
+
+
+def test_parts_with_other_numbers_of_equal_ones_are_not_alike() -> None:
+    text = shares_of_rows(4)
+    assert form_of(text, 0, equal=1) != form_of(text, 0, equal=2)
+
+
+def test_a_part_that_shares_a_tensor_with_the_concatenation_is_judged() -> None:
+    text = shares_of_rows(4).replace("dim(1) %r0, %r1", "dim(1) %r0, %x0")
+    assert form_of(text, 0) is None
+    assert form_of(text, 1) is not None
 
 
 def test_a_single_member_is_fused_as_without_batches() -> None:
