@@ -93,6 +93,7 @@ class Record:
     def __post_init__(self) -> None:
         self._inputs = len(self.input_paths)
         self._returned: Callable[..., Any] | None = None
+        self._deciding: Deciding | None = None
         # What has run the graph, and what runs it on tensors of the same form.
         self._has_run: Callable[..., Any] | None = None
         self._run_alike: Callable[[list[Any]], Any] | None = None
@@ -114,6 +115,9 @@ class Record:
             failed: Gets what the backend raises later.
         """
         self.compiled = self._returned = compiled
+        # Asked once: it is looked at in every timed call, and takes microseconds.
+        returned: object = compiled
+        self._deciding = returned if isinstance(returned, Deciding) else None
         self.tiered = tier_of(compiled)
         if self.tiered is None:
             return
@@ -174,8 +178,7 @@ class Record:
     @property
     def is_pending(self) -> bool:
         """Whether it is not known yet what will run the graph."""
-        returned = self._returned
-        tiers = returned if isinstance(returned, Deciding) else self.tiered
+        tiers = self.tiered if self._deciding is None else self._deciding
         return tiers is not None and not tiers.is_decided
 
     @property
