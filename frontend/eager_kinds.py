@@ -17,7 +17,8 @@ from magweld.frontend.guards.guard import FILENAME
 Kind = tuple[Any, ...]
 # Whether a call runs eagerly; if so, it is counted down.
 IsEager = Callable[[tuple[Any, ...], dict[str, Any]], bool]
-# Kinds of calls that are told apart: of many, each call would be compared with most.
+# Kinds of calls that are told apart by more than the sizes of their tensors: of many,
+# each call would be compared with most.
 _FEW: Final = 4
 _GLOBALS: Final[dict[str, Any]] = {
     "Tensor": Tensor,
@@ -58,15 +59,18 @@ def eager_kinds(kinds: Mapping[Kind, Left], is_module: bool) -> IsEager | None:
     Returns:
         None if there are too many kinds, or none that code can tell.
     """
-    if len(kinds) > _FEW:
+    alike: dict[Kind, dict[Kind, Left]] = {}
+    for kind, left in kinds.items():
+        alike.setdefault(_without_sizes(kind), {})[kind] = left
+    if len(alike) > _FEW:
         return None
     names, lines = Names(), ["def is_eager(args, kwargs):"]
     names.values.update(_GLOBALS)
     lines.append(f"    if {_FOLLOWED if is_module else _PROFILED}: return False")
-    tests = [_Test(names, kind) for kind in kinds]
+    tests = [_Test(names, group) for group in alike.values()]
     lines.append("    try:")
-    for test, left in zip(tests, kinds.values(), strict=True):
-        found = test.lines(names.constant(left)) if test.is_complete else ()
+    for test in tests:
+        found = test.lines() if test.is_complete else ()
         lines += [f"    {line}" for line in found]
     # Nested tensors have no sizes.
     lines += [
@@ -80,23 +84,25 @@ def eager_kinds(kinds: Mapping[Kind, Left], is_module: bool) -> IsEager | None:
 
 
 class _Test:
-    """The test for one kind of calls.
+    """The test for kinds of calls that differ in nothing but sizes of tensors.
 
     Args:
         names: Gets its constants.
-        kind: As `kind_of` gives it.
+        kinds: As `kind_of` gives them, each with what counts its calls.
 
     Attributes:
-        is_complete: Whether code can tell the kind.
+        is_complete: Whether code can tell them.
     """
 
-    def __init__(self, names: Names, kind: Kind) -> None:
+    def __init__(self, names: Names, kinds: Mapping[Kind, Left]) -> None:
         self.is_complete = True
         self._names = names
         self._count = 0
         self._named: list[str] = []
         self._conditions: list[str] = []
-        for part in kind:
+        self._sized: list[str] = []
+        self._lefts = {_sizes_in(kind): left for kind, left in kinds.items()}
+        for part in next(iter(kinds)):
             if type(part) is tuple and type(part[0]) is str:
                 name, (of_value,) = part
                 self._named.append(name)
@@ -115,20 +121,22 @@ class _Test:
         elif type(kind) is tuple and type(kind[0]) is torch.Size:
             shape, dtype = map(self._names.constant, kind)
             yield f"type({value}) is Tensor"
-            yield f"{value}.shape == {shape}"
+            if len(self._lefts) == 1:
+                yield f"{value}.shape == {shape}"
             yield f"{value}.dtype is {dtype}"
+            self._sized.append(value)
         elif type(kind) is tuple and type(kind[0]) is type:
             cls, scalar = map(self._names.constant, kind)
             yield f"type({value}) is {cls}"
             yield f"{value} == {scalar}"
 
-    def lines(self, left: str) -> Iterator[str]:
-        """Yield the statements that answer a call of the kind.
-
-        Args:
-            left: Name of what counts its calls.
-        """
-        about = [f"{left}.left > 0", f"len(args) == {self._count}"]
+    def lines(self) -> Iterator[str]:
+        """Yield the statements that answer a call of these kinds."""
+        about = [f"len(args) == {self._count}"]
+        left = ""
+        if len(self._lefts) == 1:
+            left = self._names.constant(next(iter(self._lefts.values())))
+            about.insert(0, f"{left}.left > 0")
         if self._named:
             about.append(f"(*kwargs,) == {self._names.constant(tuple(self._named))}")
         else:
@@ -137,5 +145,36 @@ class _Test:
         if self._count:
             yield f"        {''.join(f'a{n}, ' for n in range(self._count))}= args"
         yield f"        if {' and '.join(self._conditions) or 'True'}:"
-        yield f"            {left}.left -= 1"
-        yield "            return True"
+        if left:
+            yield f"            {left}.left -= 1"
+            yield "            return True"
+            return
+        sizes = "".join(f"{value}.shape, " for value in self._sized)
+        yield f"            left = {self._names.constant(self._lefts)}.get(({sizes}))"
+        yield "            if left is not None and left.left > 0:"
+        yield "                left.left -= 1"
+        yield "                return True"
+
+
+def _without_sizes(kind: Kind) -> Kind:
+    """Return a kind of calls without the sizes of its tensors."""
+    found: list[Any] = []
+    for part in kind:
+        if type(part) is tuple and type(part[0]) is torch.Size:
+            found.append((torch.Size, part[1]))
+        elif type(part) is tuple and type(part[0]) is str:
+            found.append((part[0], _without_sizes(part[1])))
+        else:
+            found.append(part)
+    return tuple(found)
+
+
+def _sizes_in(kind: Kind) -> tuple[torch.Size, ...]:
+    """Return the sizes of the tensors of calls of a kind, in order."""
+    found: list[torch.Size] = []
+    for part in kind:
+        if type(part) is tuple and type(part[0]) is torch.Size:
+            found.append(part[0])
+        elif type(part) is tuple and type(part[0]) is str:
+            found += _sizes_in(part[1])
+    return tuple(found)

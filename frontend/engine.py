@@ -22,6 +22,7 @@ from torch.compiler import is_dynamo_compiling
 from torch.fx import _symbolic_trace
 
 from magweld.frontend.annotations.user import UserAnnotation
+from magweld.frontend.call_kinds import kind_of
 from magweld.frontend.call_log import CallLog
 from magweld.frontend.capture.capture import Outcome, capture
 from magweld.frontend.catalogue import (
@@ -36,7 +37,7 @@ from magweld.frontend.guards.guard import Category
 from magweld.frontend.lifting.ahead import KnownSizes, SizesAhead
 from magweld.frontend.monitor.events import event_source
 from magweld.frontend.operators.recorder import OperatorRecorder
-from magweld.frontend.profitability import EAGER, HIT, Profitability, kind_of
+from magweld.frontend.profitability import EAGER, HIT, Profitability
 from magweld.frontend.records.backends import Backend
 from magweld.frontend.records.cache import (
     RecordCache,
@@ -189,7 +190,7 @@ class Engine:
             verdict = record.program.test(args, kwargs)
             if type(verdict) is list:
                 times = profit.comparison(record, kind)
-                if times is not None and times.turns.way == EAGER:
+                if times is not None and times.way == EAGER:
                     verdict.clear()
                     return self._run_timed(record, kind, args, kwargs)
                 verdict = record.program.draw(verdict)

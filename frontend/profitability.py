@@ -9,17 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import torch
-from torch import Tensor
 
 from magweld.comparison import CALLS, Turns
 from magweld.frontend.backward_times import differentiable, time_backward
+from magweld.frontend.call_kinds import about_kind, text_of_kind
+from magweld.frontend.compared import KINDS, TOLERATED, Compared
 from magweld.frontend.eager_kinds import Kind
 from magweld.frontend.records.record import NEVER, Record
-from magweld.frontend.state.mro import ClassKey, key_of_class
-from magweld.frontend.state.values import text_of_scalar
 
-# A hit may take longer than eager by this much.
-_TOLERATED: Final = 1.05
 # Measured calls of a record after which no gradients were asked for, at most.
 _UNFINISHED: Final = 32
 # Calls of a kind that run eagerly before its hits are timed once more, the first time;
@@ -29,53 +26,38 @@ _LONGER: Final = 4
 # Calls after which an attempt to time hits once more is given up. What runs the graph
 # may have to be found out before.
 _ATTEMPT: Final = 3 * CALLS
-# Kinds of calls that are remembered.
-_KINDS: Final = 256
-# Kinds of calls of one record whose hits pay before all are taken to, if none did not.
-_PAYING: Final = 8
-# Hits of so many kinds that take less than this much of the time of eager runs pay for
-# each kind for which the first times say so: a decoder has a kind for each length.
-_MOSTLY: Final = 0.95
 # The ways to answer a call.
 HIT: Final = 0
 EAGER: Final = 1
-_VALUES: Final = (bool, int, float, str, type(None))
-
-
-def kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Kind:
-    """Return what calls have in common that should take the same time.
-
-    Calls that run eagerly wait for this.
-    """
-    found: list[Any] = []
-    for value in args:
-        cls = type(value)
-        if cls is Tensor:
-            try:
-                found.append((value.shape, value.dtype))
-            except RuntimeError:  # nested tensors have no sizes
-                found.append(key_of_class(cls))
-        else:
-            key = key_of_class(cls)
-            found.append((cls, value) if key in _VALUES else key)
-    if kwargs:
-        found += [(name, kind_of((value,), {})) for name, value in kwargs.items()]
-    return tuple(found)
 
 
 @dataclass
 class _Times:
-    """Seconds of hits and of eager runs of one kind of calls.
+    """Seconds of hits and of eager runs of calls that are compared together.
 
     Attributes:
         turns: Hits, and eager runs.
+        kinds: Kinds of these calls: of a record for many sizes those of about equal.
         sizes: Those of the last hit if a program for all sizes has answered it.
         is_again: Whether they are measured once more, for a program of their own.
+        is_lost: Whether nothing is measured: hits do not pay.
     """
 
     turns: Turns = field(default_factory=Turns)
+    kinds: set[Kind] = field(default_factory=set)
     sizes: Hashable | None = None
     is_again: bool = False
+    is_lost: bool = False
+
+    @property
+    def way(self) -> int:
+        """Which way answers the next call."""
+        return EAGER if self.is_lost else self.turns.way
+
+    @property
+    def wants_own(self) -> bool:
+        """Whether a program for the sizes alone is to be tried before eager."""
+        return self.sizes is not None and not self.is_again and len(self.kinds) == 1
 
     def __str__(self) -> str:
         hit, eager = [min(seconds) * 1e3 for seconds in self.turns.times]
@@ -84,7 +66,7 @@ class _Times:
 
 @dataclass
 class _Lost:
-    """A kind of calls whose hits do not pay.
+    """Calls that are compared together and whose hits do not pay.
 
     Attributes:
         times: Those that have decided.
@@ -92,7 +74,7 @@ class _Lost:
         left: How many of these there are still.
         counted: What was left when its calls were last counted.
         attempts: Calls since then, in which they are timed.
-        is_known: Whether its calls are told apart by code of their own.
+        is_known: Whether its calls, of all kinds, are told apart by code of their own.
     """
 
     times: _Times
@@ -124,68 +106,14 @@ class _Lost:
         self.left = self.pause
 
 
-@dataclass
-class _Compared:
-    """A record that is being compared, or will be once more.
-
-    Attributes:
-        record: The record.
-        unfinished: Measured calls since the last whose gradients were asked for.
-        paying: Kinds of calls whose hits pay.
-        has_lost: Whether those of another kind do not.
-        least: Of each kind that is not decided the least time of hits, of eager runs.
-        doubts: Hits until it is to be known again what the times of a busy machine have
-            told, for the kinds that pay.
-        earlier: How often they have told it.
-    """
-
-    record: Record
-    unfinished: int = 0
-    paying: set[Kind] = field(default_factory=set)
-    has_lost: bool = False
-    least: dict[Kind, tuple[float, float]] = field(default_factory=dict)
-    doubts: int = 0
-    earlier: int = 0
-
-    def foreseen(self, kind: Kind, turns: Turns) -> float | None:
-        """Return the ratio of few times of a kind if other kinds make it credible."""
-        if turns.least is None or self.record.lifted is None:
-            return None
-        self.least[kind] = mine, theirs = turns.least
-        hits, eager = (sum(times) for times in zip(*self.least.values(), strict=True))
-        known = len(self.paying) + len(self.least) >= _PAYING
-        credible = known and hits < _MOSTLY * eager
-        return mine / theirs if credible and mine < theirs else None
-
-    def take_note(self, kind: Kind, turns: Turns, *, pays: bool) -> None:
-        """Take note of what the times of a kind have decided."""
-        if pays:
-            self.paying.add(kind)
-            self.doubts += turns.calls_until_next(self.earlier) or 0
-        else:
-            self.has_lost = True
-        self.least.pop(kind, None)
-
-    def renewed(self) -> _Compared:
-        """Return the record to be compared once more."""
-        return _Compared(self.record, earlier=self.earlier + 1)
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the kinds that are known tell enough of the others."""
-        if self.record.lifted is None:
-            return bool(self.paying)
-        if any(hits > _TOLERATED * eager for hits, eager in self.least.values()):
-            return False
-        return len(self.paying) >= (_KINDS if self.has_lost else _PAYING)
-
-
 class Profitability:
     """Compares hits with eager runs, in turns; what does not pay runs eagerly.
 
     A record is compared once its graph is compiled, on the kinds of calls that it
     answers often enough. If its hits pay there, they are taken to pay for all calls:
     one kind tells enough of a record for one set of sizes, several of one for many.
+    Of the latter, calls of about equal sizes are compared together; if several do not
+    pay, smaller ones are taken not to either.
     Where a program for all sizes does not pay, one for these sizes is tried first.
     What runs eagerly is compared again after a while, and then more and more seldom; so
     is what hits were taken to pay for by the times of a busy machine.
@@ -209,10 +137,13 @@ class Profitability:
         self._tell = tell
         self.clock = clock
         self._compares = compares
-        self._open: dict[int, _Compared] = {}
-        self._later: dict[int, _Compared] = {}
+        self._open: dict[int, Compared] = {}
+        self._later: dict[int, Compared] = {}
         self._times: dict[tuple[int, Kind], _Times] = {}
         self.lost: dict[Kind, _Lost] = {}
+        # The same by record and by what calls are compared as, see `_compared_as`.
+        self._lost_together: dict[tuple[int, Kind], _Lost] = {}
+        self._about: dict[Kind, Kind] = {}
         self._eager = 0
 
     def take_eager(self) -> int:
@@ -230,9 +161,11 @@ class Profitability:
         kept = {id(record) for record in records}
         self._open = {key: one for key, one in self._open.items() if key in kept}
         self._later = {key: one for key, one in self._later.items() if key in kept}
+        together = self._lost_together.items()
+        self._lost_together = {at: lost for at, lost in together if at[0] in kept}
         new = records[0]
         if self._compares and new.is_timed:
-            self._open[id(new)] = _Compared(new)
+            self._open[id(new)] = Compared(new)
         self.is_open = bool(self._open or self.lost)
 
     def runs_eagerly(self, kind: Kind) -> bool:
@@ -255,29 +188,75 @@ class Profitability:
 
     def comparison(self, record: Record, kind: Kind) -> _Times | None:
         """Return the times of a kind of calls if they are to be measured now."""
-        compared = self._open.get(id(record))
         if record.is_pending:
             return None
-        if kind not in self.lost and (compared is None or kind in compared.paying):
+        compared = self._open.get(id(record))
+        at = (id(record), self._compared_as(record, kind))
+        lost = self.lost.get(kind)
+        is_new = lost is None
+        if is_new:
+            lost = self._find_lost(kind, at, compared)
+        if lost is None and (compared is None or at[1] in compared.paying):
             return None
         if torch.are_deterministic_algorithms_enabled():
             return None  # results must not depend on times
+        if is_new and lost is not None and lost.left > 0:
+            return _Times(is_lost=True)
         if sys.gettrace() is not None or sys.getprofile() is not None:
             return None  # a debugger or a profiler takes the time
-        if len(self._times) >= _KINDS:
+        if len(self._times) >= KINDS:
             # Hardly any call is like one before: nothing will ever be known.
             self._times.clear()
             self._open.clear()
             self.is_open = bool(self.lost)
-        return self._times.get((id(record), kind)) or self._begin(record, kind)
+        times = self._times.get(at) or self._begin(record, at, lost is not None)
+        if times is not None:
+            times.kinds.add(kind)
+        return times
 
-    def _begin(self, record: Record, kind: Kind) -> _Times | None:
-        """Return times for a kind of calls; None if they cannot be measured yet."""
-        is_again = kind in self.lost
+    def _compared_as(self, record: Record, kind: Kind) -> Kind:
+        """Return what calls are compared as: those of about their sizes, or alone.
+
+        Args:
+            record: What answers them.
+            kind: Their kind.
+        """
+        if record.lifted is None:
+            return kind
+        about = self._about.get(kind)
+        if about is None:
+            if len(self._about) >= KINDS:
+                self._about.clear()
+            about = self._about[kind] = about_kind(kind)
+        return about
+
+    def _find_lost(
+        self, kind: Kind, at: tuple[int, Kind], compared: Compared | None
+    ) -> _Lost | None:
+        """Return what counts the calls of a new kind if hits likely do not pay."""
+        lost = self._lost_together.get(at)
+        if lost is None and compared is not None and at not in self._times:
+            other = compared.likely_lost(kind)
+            lost = self._lost_together.get((at[0], other)) if other else None
+        if lost is not None:
+            self._lose(kind, at, lost)
+        return lost
+
+    def _lose(self, kind: Kind, at: tuple[int, Kind], lost: _Lost) -> None:
+        """Take note that hits do not pay for calls of a kind."""
+        self._lost_together[at] = lost
+        if len(self.lost) < KINDS:
+            self.lost[kind] = lost
+            lost.is_known = False
+
+    def _begin(
+        self, record: Record, at: tuple[int, Kind], is_again: bool
+    ) -> _Times | None:
+        """Return times for calls; None if they cannot be measured yet."""
         if is_again:
             # Hits may have lost because torch was taken to run their graph faster.
             record.compare_tiers()
-        times = self._times[id(record), kind] = _Times(is_again=is_again)
+        times = self._times[at] = _Times(is_again=is_again)
         return None if record.is_pending else times
 
     def measure(
@@ -313,48 +292,58 @@ class Profitability:
 
     def _judge(self, record: Record, kind: Kind, way: int, seconds: float) -> None:
         """Add a time, and decide if the times are enough."""
-        times = self._times.get((id(record), kind))
+        at = (id(record), self._compared_as(record, kind))
+        times = self._times.get(at)
         compared, lost = self._open.get(id(record)), self.lost.get(kind)
         if times is None:
             return
         times.turns.add(way, seconds)
         ratio = times.turns.ratio
         if ratio is None and compared is not None:
-            ratio = compared.foreseen(kind, times.turns)
+            ratio = compared.foreseen(at[1], times.turns)
         if ratio is None:
             return
-        if ratio > _TOLERATED and times.sizes is not None and not times.is_again:
+        if ratio > TOLERATED and times.wants_own:
             assert record.lifted is not None, "it has answered for all sizes"
-            record.lifted.want_own(times.sizes)
-            self._times[id(record), kind] = _Times(is_again=True)
-            return
-        self._times.pop((id(record), kind), None)
-        if ratio > _TOLERATED:
-            self._run_eagerly(record, kind, times)
+            if record.lifted.want_own(times.sizes):
+                self._times[at] = _Times(is_again=True)
+                return
+        self._times.pop(at, None)
+        pays = ratio <= TOLERATED
+        if not pays:
+            self._run_eagerly(record, at, times, lost)
         elif lost is not None:
-            self.lost.pop(kind, None)
-            self._eager += lost.take_eager()
+            self._regain(lost)
             self._tell(_describe(kind, times, "are answered by records again"))
-        pays = ratio <= _TOLERATED
-        compared = compared or (_Compared(record) if pays else None)
+        compared = compared or (Compared(record) if pays else None)
         if compared is not None:
-            compared.take_note(kind, times.turns, pays=pays)
+            compared.take_note(at[1], kind, times.turns, pays=pays)
             if compared.is_settled:
                 self._settle(compared)
         self.is_open = bool(self._open or self.lost)
 
-    def _run_eagerly(self, record: Record, kind: Kind, times: _Times) -> None:
-        """Have calls of a kind run eagerly, for a while or for longer."""
-        lost = self.lost.get(kind)
+    def _run_eagerly(
+        self, record: Record, at: tuple[int, Kind], times: _Times, lost: _Lost | None
+    ) -> None:
+        """Have calls of some kinds run eagerly, for a while or for longer."""
         if lost is not None:
             lost.renew(times)
-        elif len(self.lost) < _KINDS:
-            self.lost[kind] = _Lost(times)
-            self._tell(_describe(kind, times))
+        elif len(self.lost) < KINDS:
+            lost = _Lost(times)
+            for kind in times.kinds:
+                self._lose(kind, at, lost)
+            self._tell(_describe(min(times.kinds, key=repr), times))
         else:
             self._dismiss(record)
 
-    def _settle(self, compared: _Compared) -> None:
+    def _regain(self, lost: _Lost) -> None:
+        """Have calls answered by records again."""
+        self.lost = {kind: one for kind, one in self.lost.items() if one is not lost}
+        together = self._lost_together.items()
+        self._lost_together = {at: one for at, one in together if one is not lost}
+        self._eager += lost.take_eager()
+
+    def _settle(self, compared: Compared) -> None:
         """Compare a record no more, or only later if its times were not calm."""
         record = compared.record
         self._dismiss(record)
@@ -369,26 +358,13 @@ class Profitability:
         self.is_open = bool(self._open or self.lost)
 
     def describe(self) -> list[str]:
-        """Return a line for each kind of calls that runs eagerly."""
-        return [_describe(kind, lost.times) for kind, lost in list(self.lost.items())]
+        """Return a line for calls that run eagerly, one for those compared together."""
+        first: dict[int, tuple[Kind, _Lost]] = {}
+        for kind, lost in list(self.lost.items()):
+            first.setdefault(id(lost), (kind, lost))
+        return [_describe(kind, lost.times) for kind, lost in first.values()]
 
 
 def _describe(kind: Kind, times: _Times, now: str = "run eagerly") -> str:
-    calls = ", ".join([_text(part) for part in kind])
-    return f"calls like ({calls}) {now}: {times}"
-
-
-def _text(kind: Any) -> str:
-    if isinstance(kind, type):
-        return kind.__name__
-    if isinstance(kind, ClassKey):
-        return kind.name
-    first, second = kind
-    if isinstance(first, torch.Size):
-        dtype = str(second).removeprefix("torch.")
-        return f"{dtype}[{', '.join(map(str, first))}]"
-    return (
-        text_of_scalar(second)
-        if isinstance(first, type)
-        else f"{first}={_text(second[0])}"
-    )
+    others = ", and others of about these sizes," if len(times.kinds) > 1 else ""
+    return f"calls like ({text_of_kind(kind)}){others} {now}: {times}"

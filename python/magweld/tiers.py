@@ -387,6 +387,16 @@ class TieredGraph:
         self._presumed = verdict
         if self._race is not None and self._race.known is None:
             self._race = Race(known=verdict)
+        # Another thread may be at it, or have been at it when the process was forked.
+        if self._under_way is None or not self._lock.acquire(blocking=False):
+            return
+        try:
+            # What is compared once more has a verdict of its own.
+            if self._under_way is not None and self.verdict is None:
+                self._under_way = None
+                self._judge(verdict)
+        finally:
+            self._lock.release()
 
     def compile(self, prepare: Prepare) -> None:
         """Make the compiled code now, unless torch is known to be faster.

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from magweld.frontend import trace
+from magweld.frontend.call_kinds import kind_of
 from magweld.frontend.eager_kinds import eager_kinds
-from magweld.frontend.profitability import Profitability, _Lost, _Times, kind_of
+from magweld.frontend.profitability import Profitability, _Lost, _Times
 
 
 class Meta(type):
@@ -82,6 +83,38 @@ def test_calls_of_a_kind_come_to_an_end() -> None:
     assert not is_eager((X, 1), {})
     lefts[0].left = 1
     assert is_eager((X,), {})
+
+
+def test_kinds_that_differ_in_sizes_alone_are_told_apart_however_many() -> None:
+    calls = [
+        ((torch.ones(size, other), 1), {"y": torch.ones(3, size)})
+        for size in range(1, 6)
+        for other in (2, 4)
+    ]
+    kinds = {kind_of(*call): Left(number) for number, call in enumerate(calls)}
+    single = (torch.ones(3), 2.0), {}
+    kinds[kind_of(*single)] = Left(1)
+    is_eager = eager_kinds(kinds, is_module=False)
+    assert is_eager is not None
+    for number, call in enumerate(calls):
+        assert sum(is_eager(*call) for _ in range(20)) == number
+    assert sum(is_eager(*single) for _ in range(20)) == 1
+    kinds = {kind: Left(1) for kind in kinds}
+    is_eager = eager_kinds(kinds, is_module=False)
+    assert is_eager is not None
+    x, y = calls[0][0][0], calls[0][1]["y"]
+    for other, named in (
+        ((x, 2), {"y": y}),
+        ((x, True), {"y": y}),
+        ((x.double(), 1), {"y": y}),
+        ((x, 1), {"z": y}),
+        ((x, 1), {"y": torch.ones(3, 2)}),
+        ((nn.Parameter(x), 1), {"y": y}),
+        ((x, 1, 1), {"y": y}),
+        ((torch.ones(4), 2.0), {}),
+    ):
+        assert not is_eager(other, named)
+    assert is_eager((x, 1), {"y": y})
 
 
 def test_many_kinds_are_told_apart_by_keys() -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, fx
 
 from magweld.frontend import trace
-from magweld.graphs.forms import COMPILE_AFTER, COMPILE_BESIDE, Forms
+from magweld.graphs.forms import COMPILE_AFTER, COMPILE_BESIDE, Forms, key_of
 from magweld.graphs.lifted_graph import Example, LiftedGraph
 from magweld.tiers import Race, TieredGraph, Verdict, Work
 
@@ -176,3 +176,42 @@ def test_sizes_soon_get_a_program_where_that_for_all_has_lost(
     (result,) = graph(given)
     assert compiled == [12]
     torch.testing.assert_close(result, torch.relu(given))
+
+
+def test_many_sizes_get_programs_once_the_first_of_them_has_won() -> None:
+    asked: list[TieredGraph] = []
+    now = [0.0]
+
+    def taking(seconds: float) -> Any:
+        def run(x: Tensor) -> Any:
+            now[0] += seconds
+            return (torch.relu(x),)
+
+        return run
+
+    def compile_graph(module: Any, tensors: list[Tensor]) -> TieredGraph:
+        tier = TieredGraph(taking(2.0))
+        race = Race(clock=lambda: now[0])
+        tier.compile(lambda: Work(lambda: taking(1.0), race))
+        asked.append(tier)
+        return tier
+
+    module = fx.symbolic_trace(lambda x: (torch.relu(x),))
+    graph = LiftedGraph(module, 0, compile_graph, Example.of([torch.ones(9)], ()))
+    verdict = Verdict(compiled_seconds=2.0, torch_seconds=1.0)
+    sized = ForAllSizes(module.forward, verdict)
+    sized.grows = True
+    graph.all_sizes = sized  # type: ignore[assignment]
+    for _ in range(2 * COMPILE_AFTER):
+        for size in range(2, 8):
+            graph(torch.ones(size))
+    assert len(asked) == 1
+    # Nor does one that loses against eager as long as nothing tells that it helps.
+    assert not graph.want_own(key_of([torch.ones(5)], ()))
+    while not asked[0].is_decided:
+        graph(torch.ones(2))
+    for size in range(2, 8):
+        graph(torch.ones(size))
+    assert len(asked) == 6
+    # They need no times of their own.
+    assert all(each.is_decided for each in asked)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from magweld.frontend import trace
-from magweld.frontend.profitability import kind_of
+from magweld.frontend.call_kinds import kind_of
 
 X = torch.tensor([1.0, 2.0, 3.0])
 

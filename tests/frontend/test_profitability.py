@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from unittest import mock
@@ -16,7 +17,8 @@ from torch import Tensor
 from magweld.comparison import CALLS
 from magweld.frontend import trace
 from magweld.frontend.backward_times import differentiable
-from magweld.frontend.profitability import EAGER, HIT, Profitability, kind_of
+from magweld.frontend.call_kinds import kind_of
+from magweld.frontend.profitability import EAGER, HIT, Profitability
 from magweld.frontend.records.record import NEVER
 
 
@@ -87,8 +89,9 @@ class ForMany:
 
     wanted: list[Any] = field(default_factory=list)
 
-    def want_own(self, sizes: Any) -> None:
+    def want_own(self, sizes: Any) -> bool:
         self.wanted.append(sizes)
+        return True
 
 
 @dataclass
@@ -189,6 +192,98 @@ def test_sizes_that_come_in_turn_are_decided_together() -> None:
     # One that does not pay is found among others that do.
     _, lost = calls_of_sizes_in_turn({**dict.fromkeys(sizes, 0.5), 4: 1.2})
     assert lost == {4}
+
+
+def calls_until_decided(
+    record: Timed, sizes: Iterable[int], hit: Callable[[int], float]
+) -> tuple[int, Profitability]:
+    """Return how many calls of sizes in turn are measured, and what they decide.
+
+    Args:
+        record: For many sizes.
+        sizes: These, in the order of the calls.
+        hit: Seconds of a hit of a size; an eager run takes as many as it has steps.
+    """
+    profit, measured = Profitability(True, clock=lambda: 0.0), 0
+    profit.add([record])
+    for size in sizes:
+        kind = kind_of((torch.ones(size),), {})
+        if profit.runs_eagerly(kind):
+            continue
+        times = profit.comparison(record, kind)
+        if times is None or times.is_lost:
+            continue
+        measured += 1
+        seconds = float(size) if times.way == EAGER else hit(size)
+        profit.measure(record, kind, times.way, -seconds, None)
+    return measured, profit
+
+
+def runs_eagerly(profit: Profitability, record: Timed, size: int) -> bool:
+    """Return whether a call of a size runs eagerly."""
+    kind = kind_of((torch.ones(size),), {})
+    if profit.runs_eagerly(kind):
+        return True
+    times = profit.comparison(record, kind)
+    return times is not None and times.is_lost
+
+
+def test_sizes_that_lose_are_decided_together_by_few_calls_of_each() -> None:
+    record = Timed(lifted=ForMany())
+    sizes = range(8, 32)
+    calls = [size for _ in range(7) for size in sizes]
+    _, profit = calls_until_decided(record, calls, lambda size: size + 4)
+    assert all(runs_eagerly(profit, record, size) for size in sizes)
+    # They are told of together.
+    assert len(profit.describe()) < 12
+    assert "and others of about these sizes, run eagerly" in "".join(profit.describe())
+    # No program was asked for sizes of which each has few calls.
+    assert len(record.wanted) <= 1
+    # Smaller sizes that were never seen lose as well; of larger ones nothing is known.
+    assert runs_eagerly(profit, record, 5)
+    assert not runs_eagerly(profit, record, 500)
+
+
+def test_sizes_of_which_hardly_any_comes_back_are_decided() -> None:
+    for factor, loses in ((1.5, True), (0.5, False)):
+        record, drawn = Timed(lifted=ForMany()), random.Random(0)
+        calls = [drawn.randrange(16, 512) for _ in range(600)]
+        measured, profit = calls_until_decided(
+            record, calls, lambda size, factor=factor: factor * size
+        )
+        assert measured < 300
+        assert bool(profit.lost) == loses
+        lost = sum(runs_eagerly(profit, record, size) for size in calls)
+        assert lost > 0.9 * len(calls) if loses else lost == 0
+
+
+def test_small_sizes_that_lose_do_not_take_large_ones_along() -> None:
+    record = Timed(lifted=ForMany())
+    calls = [size for _ in range(30) for size in range(8, 80)]
+    _, profit = calls_until_decided(record, calls, lambda size: 12 + size / 2)
+    for size in range(8, 80):
+        loses = 12 + size / 2 > 1.05 * size
+        # Sizes that are compared together differ by a fifth at most.
+        if abs(size - 22) > 4:
+            assert runs_eagerly(profit, record, size) == loses, size
+
+
+def test_what_is_compared_together_is_answered_by_records_again_together() -> None:
+    record = Timed(lifted=ForMany())
+    sizes = (101, 102, 103, 104)
+    lose = [size for _ in range(12) for size in sizes]
+    _, profit = calls_until_decided(record, lose, lambda size: 2.0 * size)
+    assert len(profit.lost) == 4
+    assert len(profit.describe()) == 1
+    for size in sizes * 100:
+        kind = kind_of((torch.ones(size),), {})
+        if not profit.runs_eagerly(kind):
+            times = profit.comparison(record, kind)
+            if times is not None:
+                seconds = 1.0 if times.way == EAGER else 0.5
+                profit.measure(record, kind, times.way, -seconds, None)
+    assert not profit.lost
+    assert not any(runs_eagerly(profit, record, size) for size in sizes)
 
 
 def test_sizes_get_a_program_of_their_own_before_they_run_eagerly() -> None:

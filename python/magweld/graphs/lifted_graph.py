@@ -207,14 +207,22 @@ class LiftedGraph:
             if tier is not None:
                 tier.compare_again()
 
-    def want_own(self, key: Hashable) -> None:
+    def want_own(self, key: Hashable) -> bool:
         """Have values compiled by themselves at the next call with them.
 
         Args:
             key: Sizes and numbers, as `key_of` gives them.
+
+        Returns:
+            Whether that will be: they are not of many, or the first of these pay.
         """
+        sizes = self.all_sizes
         with self._lock:
-            self.forms.want(key)
+            are_many = self.forms.kinds > _FEW or (sizes is not None and sizes.grows)
+            will_be = not are_many or self._own_pay
+            if will_be:
+                self.forms.want(key)
+        return will_be
 
     def _without_form(
         self, key: Any, tensors: list[torch.Tensor], numbers: tuple[Any, ...]
@@ -226,11 +234,11 @@ class LiftedGraph:
         if sizes is None or sized is None:
             return None, self.forms.is_wanted(key)
         # No program is made for each length of a cache that grows, unless that for all
-        # sizes has turned out to be no faster than torch: hardly any call has the
-        # length of the one before it.
+        # sizes has turned out to be no faster than torch, and one for a length clearly
+        # is: hardly any call has the length of the one before it.
         is_slow = sized.is_decided and not sized.is_clearly_compiled
         is_one_of_many = self.forms.kinds > _FEW or (sizes.grows and key != last)
-        if is_one_of_many and not is_slow:
+        if is_one_of_many and not (is_slow and self._own_pay):
             return sized, self.forms.is_wanted(key, COMPILE_BESIDE, _FEW)
         # The program for all sizes is slower than one for the sizes of a call, and much
         # slower where torch runs a part of it. Where it has lost it is of no use.
@@ -289,6 +297,13 @@ class LiftedGraph:
         """Return what forms for other values have shown, if they agree clearly."""
         with self._lock:
             return common_verdict(self.forms.values())
+
+    @property
+    def _own_pay(self) -> bool:
+        """Whether programs for sizes that come back may pay: the first of them do."""
+        forms = self.forms.values()
+        verdict = common_verdict(forms)
+        return not forms or (verdict is not None and not verdict.is_for_torch)
 
     def _ready(self, key: Any, tier: TieredGraph) -> None:
         """Take note of a form that was compiled behind the calls."""
