@@ -34,7 +34,9 @@ from magweld.dialects.tile_graph.kernels import (
     REPORTS,
     RUNTIME,
     SUBGROUP_REDUCTION,
+    SWIZZLED,
     UNSHARED,
+    WARPGROUPS,
 )
 from magweld.dialects.tile_graph.verification import DEVICE
 
@@ -161,6 +163,18 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         ir.DenseI64ArrayAttr,
         "factors of the product, 0 that of the rows and 1 that of the columns, which "
         "all lanes of a subgroup load together, as matrices",
+    ),
+    DiscardableAttr(
+        WARPGROUPS,
+        ("linalg.generic",),
+        ir.UnitAttr,
+        "four subgroups compute the product together, from swizzled factors",
+    ),
+    DiscardableAttr(
+        SWIZZLED,
+        ("linalg.copy", "linalg.generic", "memref.alloc"),
+        ir.UnitAttr,
+        "chunks of the rows of the buffer are permuted",
     ),
     DiscardableAttr(
         ASYNC_COPY,

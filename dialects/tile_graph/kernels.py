@@ -44,6 +44,10 @@ FRAGMENT = "tile_graph.fragment"
 # On such a product: which of its factors, that of the rows and that of the columns of
 # the result, are loaded as matrices by all lanes of a subgroup together.
 MATRIX_LOADS = "tile_graph.matrix_loads"
+# On such a product: four subgroups compute it together, and read its factors.
+WARPGROUPS = "tile_graph.warpgroups"
+# On a buffer in shared memory, and on what fills it: chunks of its rows are permuted.
+SWIZZLED = "tile_graph.swizzled"
 # On a reduction of a kernel: how many neighbouring lanes combine what each of them has.
 SUBGROUP_REDUCTION = "tile_graph.subgroup_reduction"
 # On a copy of a kernel: threads go on before its bytes are there.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import gpu, ir, llvm
 from magweld.passes.gpu.structure import SHARED_ADDRESS_SPACE, SHARED_ALIGNMENT
@@ -23,6 +23,10 @@ class DeclareSharedMemory(Pass):
 
     name: ClassVar[str] = "declare-shared-memory"
 
+    alignment: Annotated[int, "bytes that its start is a multiple of"] = (
+        SHARED_ALIGNMENT
+    )
+
     def run(self, module: Any) -> None:
         """Rewrite the symbols of all GPU modules."""
         external = ir.Attribute.parse("#llvm.linkage<external>")
@@ -32,4 +36,4 @@ class DeclareSharedMemory(Pass):
                 if ir.IntegerAttr(symbol.addr_space).value == SHARED_ADDRESS_SPACE:
                     attributes = symbol.operation.attributes
                     attributes["linkage"] = external
-                    attributes["alignment"] = ir.IntegerAttr.get(i64, SHARED_ALIGNMENT)
+                    attributes["alignment"] = ir.IntegerAttr.get(i64, self.alignment)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import affine, arith, gpu, ir, llvm, memref, nvgpu, vector
-from magweld.dialects.tile_graph import FRAGMENT
+from magweld.dialects.tile_graph import FRAGMENT, WARPGROUPS
+from magweld.passes.gpu.accumulator import Accumulator
 from magweld.passes.gpu.fragment_product import Factor, FragmentProduct, in_parts
 from magweld.passes.gpu.linalg_structure import linalg_operations_in
 from magweld.passes.gpu.matrix_loads import (
@@ -19,6 +20,7 @@ from magweld.passes.gpu.matrix_loads import (
 )
 from magweld.passes.gpu.row_alignment import start_alignment
 from magweld.passes.gpu.structure import element_bytes, kernels_of
+from magweld.passes.gpu.warpgroup_lowering import WarpgroupLowering
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import located_error
 
@@ -31,7 +33,7 @@ class LowerMatrixInstructions(Pass):
     the reduction at once where they lie side by side, and the elements of the
     accumulator that are its own. Factors in `tile_graph.matrix_loads` are loaded by
     `nvgpu.ldmatrix`, up to four matrices at once. One intrinsic for each result of the
-    tile and step:
+    tile and step, or `nvvm.wgmma.mma_async` where warpgroups compute a product:
 
         %d = llvm.call_intrinsic "llvm.amdgcn.mfma.f32.16x16x16f16"(%a, %b, %c, ...)
     """
@@ -44,7 +46,10 @@ class LowerMatrixInstructions(Pass):
             for op in linalg_operations_in(kernel):
                 if FRAGMENT in op.operation.attributes:
                     with ir.InsertionPoint(op), op.location:
-                        _Lowering(op).build()
+                        if WARPGROUPS in op.operation.attributes:
+                            WarpgroupLowering(op).build()
+                        else:
+                            _Lowering(op).build()
                     op.operation.erase()
 
 
@@ -54,7 +59,6 @@ class _Lowering:
     def __init__(self, op: Any) -> None:
         self._product = FragmentProduct(op)
         self._instruction = self._product.instruction
-        self._accumulator = self._product.accumulator
         self._thread = gpu.thread_id(gpu.Dimension.x)
 
     def build(self) -> None:
@@ -63,8 +67,9 @@ class _Lowering:
         left, right = self._product.factors()
         rows, columns = self._product.tiles
         size = left.tile.type.shape[left.step]
+        accumulator = Accumulator(self._product)
         sums = {
-            tile: self._load_accumulator(*tile)
+            tile: accumulator.load(*tile)
             for tile in itertools.product(range(rows), range(columns))
         }
         for step in range(0, size, one.reduction):
@@ -74,7 +79,7 @@ class _Lowering:
                 factors = (lefts[row], rights[column])
                 sums[row, column] = self._multiply(*factors, sums[row, column])
         for tile, values in sums.items():
-            self._store_accumulator(*tile, values)
+            accumulator.store(*tile, values)
 
     # ---- factors ---------------------------------------------------------------------
 
@@ -166,35 +171,6 @@ class _Lowering:
         map_ = ir.AffineMap.get(1, 0, [expression])
         made: ir.Value = affine.AffineApplyOp(map_, [self._thread]).result
         return made
-
-    # ---- the accumulator -------------------------------------------------------------
-
-    def _registers(self, row: int, column: int) -> Iterator[list[ir.Value]]:
-        """Yield the indices of a lane's elements of a result, in their order."""
-        one = self._instruction
-        first, _ = self._product.places
-        parts = (row, *one.rows.registers, column, *one.columns.registers)
-        fixed = {0, 1 + len(one.rows.extents)}
-        choices = [
-            (part,) if i in fixed else range(part) for i, part in enumerate(parts)
-        ]
-        for numbers in itertools.product(*choices):
-            yield [
-                arith.ConstantOp(ir.IndexType.get(), number).result
-                for number in (*[0] * first, *numbers)
-            ]
-
-    def _load_accumulator(self, row: int, column: int) -> list[ir.Value]:
-        return [
-            memref.LoadOp(self._accumulator, indices).result
-            for indices in self._registers(row, column)
-        ]
-
-    def _store_accumulator(
-        self, row: int, column: int, values: Sequence[ir.Value]
-    ) -> None:
-        for value, indices in zip(values, self._registers(row, column), strict=True):
-            memref.StoreOp(value, self._accumulator, indices)
 
     def _multiply(
         self,

@@ -35,9 +35,11 @@ from magweld.passes.gpu.structure import (
 )
 from magweld.passes.gpu.thread_layout import ThreadLayout
 from magweld.passes.gpu.thread_loop import build_thread_loop
+from magweld.passes.gpu.warpgroup_product import is_copied_in_steps
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import users_of
 from magweld.passes.tiling.matrix_units import share_among_subgroups
+from magweld.passes.tiling.warpgroups import share_among_warpgroups
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,9 @@ class MapToMatrixInstructions(Pass):
     of a fragment, and operations that work element by element on it or on what they
     make of it share it alike, so that all of them stay in registers.
 
+    With `warpgroups`, four subgroups along the rows share a product whose factors
+    are copied from arguments step by step, so that select-warpgroup-products finds it.
+
     Other products are left to map-tiles-to-threads. Products of f32 are among them on
     NVIDIA's GPUs, whose instructions would round the factors.
     """
@@ -60,6 +65,7 @@ class MapToMatrixInstructions(Pass):
     family: Annotated[str, "instructions of the target: mfma, mma or none"] = ""
     threads: Annotated[int, "threads of a block"] = 256
     subgroup: Annotated[int, "threads that execute in lockstep"] = 32
+    warpgroups: Annotated[bool, "whether four subgroups compute together"] = False
 
     def run(self, module: Any) -> None:
         """Choose the products of all kernels."""
@@ -85,9 +91,20 @@ class MapToMatrixInstructions(Pass):
             if fits and same and instruction.subgroup == self.subgroup:
                 tiles = form.rows // rows, form.columns // columns
                 count = self.threads // self.subgroup
-                shared = share_among_subgroups(tiles, count, (rows, columns))
+                shared = self._share(op, form, tiles, count)
                 return _Product(op, form, instruction, shared)
         return None
+
+    def _share(
+        self, op: Any, form: _Form, tiles: tuple[int, int], count: int
+    ) -> tuple[int, int]:
+        """Return how many subgroups work along rows and columns."""
+        if self.warpgroups and is_copied_in_steps(op):
+            found = share_among_warpgroups(tiles, form.columns, count)
+            if found is not None:
+                return found
+        lines = form.rows // tiles[0], form.columns // tiles[1]
+        return share_among_subgroups(tiles, count, lines)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import affine, ir, memref, scf
-from magweld.dialects.tile_graph import FRAGMENT
+from magweld.dialects.tile_graph import FRAGMENT, SWIZZLED
 from magweld.passes.gpu.bank_conflicts import ThreadAccess, row_padding
 from magweld.passes.gpu.fragment_product import Factor, FragmentProduct, in_parts
 from magweld.passes.gpu.index_divisors import divisor_of
@@ -56,7 +56,8 @@ class PadSharedTiles(Pass):
     many passes, the one with the fewest accesses is taken. Factors of matrix
     instructions are accessed as their lanes load them; rows that `ldmatrix` loads stay
     aligned to 16 bytes. Tiles that are used otherwise than by slices in thread loops,
-    of the same dimensions or of parts of them, are left as they are.
+    of the same dimensions or of parts of them, are left as they are, and so are tiles
+    whose rows are swizzled.
     """
 
     name: ClassVar[str] = "pad-shared-tiles"
@@ -71,7 +72,8 @@ class PadSharedTiles(Pass):
             accesses = _accesses(loop)
             for buffer in buffers_in(loop, workgroup_space()):
                 type_ = buffer.memref.type
-                if not type_.shape or not is_sliced(buffer.memref):
+                swizzled = SWIZZLED in buffer.operation.attributes
+                if swizzled or not type_.shape or not is_sliced(buffer.memref):
                     continue
                 padding = row_padding(
                     type_.shape,

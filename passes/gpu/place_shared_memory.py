@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import arith, gpu, ir, memref, scf
+from magweld.dialects.tile_graph import SWIZZLED
 from magweld.passes.gpu.retyped_slices import retype_slices
 from magweld.passes.gpu.structure import (
     PADDING,
@@ -20,6 +21,7 @@ from magweld.passes.gpu.structure import (
     storage_of,
     workgroup_space,
 )
+from magweld.passes.gpu.swizzled_tiles import SWIZZLE_ALIGNMENT
 from magweld.passes.gpu.thread_slices import strided_subview
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import located_error
@@ -35,7 +37,8 @@ class PlaceSharedMemory(Pass):
     Every `memref.alloc` in workgroup memory becomes a `memref.view` of
     `gpu.dynamic_shared_memory` at an offset of its own: buffers whose lifetimes
     do not overlap share bytes. Rows lie `magweld.padding` elements further apart, where
-    all of it has room. The size is left on the kernel as
+    all of it has room. Offsets are multiples of 16 bytes, or of 1024 where a buffer is
+    swizzled. The size is left on the kernel as
     `magweld.shared_bytes`. A kernel that needs more than `capacity` is an error.
     """
 
@@ -48,14 +51,15 @@ class PlaceSharedMemory(Pass):
         for kernel in kernels_of(module):
             loop = block_loop_of(kernel)
             allocations = list(buffers_in(loop, workgroup_space()))
+            alignment = _alignment(allocations)
             buffers = _sized(loop, allocations)
-            packing = pack(buffers, SHARED_ALIGNMENT)
+            packing = pack(buffers, alignment)
             if packing.size > self.capacity:
                 for op in allocations:
                     if PADDING in op.operation.attributes:
                         del op.operation.attributes[PADDING]
                 buffers = _sized(loop, allocations)
-                packing = pack(buffers, SHARED_ALIGNMENT)
+                packing = pack(buffers, alignment)
             if packing.size > self.capacity:
                 largest = max(buffer.size for buffer in buffers)
                 raise located_error(
@@ -69,6 +73,12 @@ class PlaceSharedMemory(Pass):
             if allocations:
                 with loop.location:
                     _replace(loop, allocations, packing.offsets)
+
+
+def _alignment(allocations: Sequence[Any]) -> int:
+    """Return what offsets are multiples of: one for all buffers of a block."""
+    swizzled = any(SWIZZLED in op.operation.attributes for op in allocations)
+    return SWIZZLE_ALIGNMENT if swizzled else SHARED_ALIGNMENT
 
 
 def _sized(loop: Any, allocations: Sequence[Any]) -> list[Buffer]:

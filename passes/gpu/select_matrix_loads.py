@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph import FRAGMENT, MATRIX_LOADS
+from magweld.dialects.tile_graph import FRAGMENT, MATRIX_LOADS, WARPGROUPS
 from magweld.passes.gpu.fragment_product import FragmentProduct
 from magweld.passes.gpu.linalg_structure import linalg_operations_in
 from magweld.passes.gpu.matrix_loads import can_load
@@ -27,7 +27,8 @@ class SelectMatrixLoads(Pass):
     bytes, in rows of eight that lie side by side at multiples of 16 bytes: along the
     reduction, or along the rows (columns) of the result, which it transposes.
     pad-shared-tiles keeps these rows aligned, and apart from each other in the banks.
-    Other factors, and those of AMD's instructions, are loaded by each lane.
+    Other factors, and those of AMD's instructions, are loaded by each lane. Products of
+    warpgroups load nothing.
     """
 
     name: ClassVar[str] = "select-matrix-loads"
@@ -36,7 +37,8 @@ class SelectMatrixLoads(Pass):
         """Mark the products of all kernels."""
         for kernel in kernels_of(module):
             for op in linalg_operations_in(kernel):
-                if FRAGMENT in op.operation.attributes:
+                attributes = op.operation.attributes
+                if FRAGMENT in attributes and WARPGROUPS not in attributes:
                     _mark(op)
 
 

@@ -183,6 +183,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("mark-readonly", "magweld.passes.cpu.mark_readonly:MarkReadonly"),
     ("unshare-inits", "magweld.passes.cpu.unshare_inits:UnshareInits"),
     ("select-matrix-loads", "magweld.passes.gpu.select_matrix_loads:SelectMatrixLoads"),
+    (
+        "select-warpgroup-products",
+        "magweld.passes.gpu.select_warpgroup_products:SelectWarpgroupProducts",
+    ),
     ("serialize-to-binary", "magweld.passes.gpu.serialize_to_binary:SerializeToBinary"),
     (
         "stage-in-shared-memory",

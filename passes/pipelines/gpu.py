@@ -32,9 +32,12 @@ from magweld.passes.gpu.pad_shared_tiles import PadSharedTiles
 from magweld.passes.gpu.pipeline_staged_copies import PipelineStagedCopies
 from magweld.passes.gpu.place_shared_memory import PlaceSharedMemory
 from magweld.passes.gpu.select_matrix_loads import SelectMatrixLoads
+from magweld.passes.gpu.select_warpgroup_products import SelectWarpgroupProducts
 from magweld.passes.gpu.serialize_to_binary import SerializeToBinary
 from magweld.passes.gpu.split_rows import SplitRows
 from magweld.passes.gpu.stage_in_shared_memory import StageInSharedMemory
+from magweld.passes.gpu.structure import SHARED_ALIGNMENT
+from magweld.passes.gpu.swizzled_tiles import SWIZZLE_ALIGNMENT
 from magweld.passes.gpu.tile_reduction_steps import TileReductionSteps
 from magweld.passes.gpu.unroll_register_loops import UnrollRegisterLoops
 from magweld.passes.gpu.vectorize_accesses import VectorizeAccesses
@@ -65,6 +68,7 @@ class BlockShape:
         matrix: Family of its matrix instructions, "" for none.
         has_async_copies: Whether threads go on while they copy to shared memory.
         sector: Bytes of a transaction of global memory.
+        has_warpgroups: Whether four subgroups compute products together.
     """
 
     threads: int
@@ -73,6 +77,7 @@ class BlockShape:
     matrix: str = ""
     has_async_copies: bool = False
     sector: int = 32
+    has_warpgroups: bool = False
 
     @staticmethod
     def of(target: Target, threads: int = BLOCK_THREADS) -> BlockShape:
@@ -85,12 +90,14 @@ class BlockShape:
             _MATRIX[target.backend],
             target.has_async_copies,
             device.level("global").transaction,
+            target.has_warpgroups,
         )
 
 
 def block_steps(shape: BlockShape) -> tuple[Step, ...]:
     """Return the steps from tiled kernels to the gpu dialect, for any GPU."""
     pipeline = (PipelineStagedCopies(shape.shared_bytes),)
+    warpgroups = (SelectWarpgroupProducts(shape.shared_bytes),)
     return (
         # Blocks: tiles of tensors.
         MapTilesToBlocks(),
@@ -111,12 +118,15 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         Upstream("fold-memref-alias-ops,canonicalize,cse,canonicalize"),
         CastCollapsedRows(),
         # Threads: strided slices of buffers.
-        MapToMatrixInstructions(shape.matrix, shape.threads, shape.subgroup),
+        MapToMatrixInstructions(
+            shape.matrix, shape.threads, shape.subgroup, shape.has_warpgroups
+        ),
         SplitRows(shape.threads, shape.subgroup),
         CopyByVectors(shape.threads, shape.subgroup),
         MapTilesToThreads(shape.threads, shape.subgroup, shape.sector),
         KeepTilesInRegisters(),
         *(pipeline if shape.has_async_copies else ()),
+        *(warpgroups if shape.has_warpgroups else ()),
         SelectMatrixLoads(),
         PadSharedTiles(shape.subgroup),
         PlaceSharedMemory(shape.shared_bytes),
@@ -148,7 +158,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
     )
 
 
-def nvvm_steps() -> tuple[Step, ...]:
+def nvvm_steps(shared_alignment: int = SHARED_ALIGNMENT) -> tuple[Step, ...]:
     """Return the steps from the gpu dialect to the NVVM dialect."""
     return (
         Upstream("gpu.module(convert-nvgpu-to-nvvm,convert-scf-to-cf)"),
@@ -158,7 +168,7 @@ def nvvm_steps() -> tuple[Step, ...]:
         ),
         Upstream("gpu.module(convert-nvvm-to-llvm,convert-to-llvm)"),
         Upstream("gpu.module(reconcile-unrealized-casts,canonicalize,cse)"),
-        DeclareSharedMemory(),
+        DeclareSharedMemory(shared_alignment),
         LaunchMembers(),
         JoinLaunches(),
     )
@@ -180,9 +190,11 @@ def rocdl_steps(chip: str) -> tuple[Step, ...]:
     )
 
 
-_LOWERINGS: dict[Backend, Callable[[str], tuple[Step, ...]]] = {
-    Backend.NVVM: lambda chip: nvvm_steps(),
-    Backend.ROCDL: rocdl_steps,
+_LOWERINGS: dict[Backend, Callable[[Target], tuple[Step, ...]]] = {
+    Backend.NVVM: lambda target: nvvm_steps(
+        SWIZZLE_ALIGNMENT if target.has_warpgroups else SHARED_ALIGNMENT
+    ),
+    Backend.ROCDL: lambda target: rocdl_steps(target.chip),
 }
 
 
@@ -197,7 +209,7 @@ def gpu_phase_steps(target: Target) -> dict[Phase, tuple[Step, ...]]:
     *_, lowered, _ = PHASES[target.backend]
     return {
         Phase.GPU: (EraseHostFunctions(), *block_steps(BlockShape.of(target))),
-        lowered: _LOWERINGS[target.backend](target.chip),
+        lowered: _LOWERINGS[target.backend](target),
         Phase.BINARY: (SerializeToBinary(str(target)),),
     }
 

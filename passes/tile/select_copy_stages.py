@@ -15,7 +15,7 @@ from magweld.dialects.tile_graph import (
 from magweld.passes.analysis.graph_body import read_body
 from magweld.passes.analysis.structure import annotate_equal
 from magweld.passes.infrastructure.base import FunctionPass
-from magweld.passes.tiling.copy_stages import MOST_STAGES, copy_stages
+from magweld.passes.tiling.copy_stages import MOST_STAGES, copy_stages, staging
 from magweld.passes.tiling.propagation import Refusal, propagate
 from magweld.targets.device import Device, LevelKind
 
@@ -58,7 +58,9 @@ def _annotate(subgraph: Any, device: Device, most: int) -> None:
     if isinstance(tiles, Refusal):
         return  # propagate-tiles says so
     step = attributes["reduction_step"].value
-    found = copy_stages(group, tiles, level, step, most)
+    staged = staging(group, tiles, device, level, step)
+    kept = staged.kept if staged.step == step else 0
+    found = copy_stages(group, tiles, level, step, most, kept)
     if found is not None:
         number = ir.IntegerType.get_signless(64)
         attributes["copy_stages"] = ir.IntegerAttr.get(number, found.count)

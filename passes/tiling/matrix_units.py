@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from magweld.passes.tiling import warpgroups
 from magweld.passes.tiling.needs import OperatorTile
 from magweld.passes.tiling.regions import OperatorKind, OperatorModel
 from magweld.targets.device import Device, Instruction
@@ -28,6 +29,9 @@ _MATRIX_UNITS = 4
 SHAPES = frozenset({(16, 8, 16), (16, 16, 16)})
 # Those of devices whose threads go on while they copy to shared memory.
 COPYING_AHEAD = frozenset({(16, 8, 16)})
+_MMA = (16, 8, 16)
+# Elements that rows of their factors in memory are multiples of: 16 bytes.
+_ALIGNED = 8
 # Types of their factors.
 HALVES = frozenset({"f16", "bf16"})
 # Steps of such products are multiples of this.
@@ -88,6 +92,17 @@ def matrix_work(part: OperatorTile, device: Device) -> MatrixWork | None:
     high, wide, deep = instruction.shape
     if rows % high or columns % wide or node.extents[step] % deep:
         return None
+    operations = 2 * part.points
+    if warpgroups_for(part, device) is not None:
+        fastest = _warpgroup_instruction(node, device)
+        assert fastest is not None
+        # Four subgroups read their rows together, and all columns.
+        lines = rows + rows // warpgroups.ROWS * columns
+        return MatrixWork(
+            operations,
+            operations / (fastest.gflops * 1e9),
+            part.points // (rows * columns) * lines * node.reads[0].element_bytes,
+        )
     subgroups = min(BLOCK_THREADS, device.threads) // device.warp
     along_rows, along_columns = share_among_subgroups(
         (rows // high, columns // wide), subgroups, (high, wide)
@@ -95,11 +110,54 @@ def matrix_work(part: OperatorTile, device: Device) -> MatrixWork | None:
     results = rows * columns
     if results > MOST_SUMS * device.warp * along_rows * along_columns:
         return None
-    operations = 2 * part.points
     # Each subgroup loads its rows, which others beside it load as well; and columns.
     lines = along_columns * rows + along_rows * columns
     loaded = part.points // results * lines * node.reads[0].element_bytes
     return MatrixWork(operations, operations / (instruction.gflops * 1e9), loaded)
+
+
+def warpgroups_for(part: OperatorTile, device: Device) -> tuple[int, int] | None:
+    """Return how subgroups share a product that four of them compute together.
+
+    None where they do not: select-warpgroup-products. They want factors from outside,
+    of rows of 64 halves, in several steps.
+    """
+    node, box = part.model, part.box
+    if _warpgroup_instruction(node, device) is None or not all(part.outside):
+        return None
+    sizes = [math.ceil(interval.size) for interval in box]
+    loops = matrix_loops(node, sizes)
+    if loops is None or len(node.extents) != len(node.parallel) + 1:
+        return None
+    sides, step = loops
+    if any(len(side) != 1 for side in sides) or len(node.parallel) != len(sides):
+        return None
+    lines = [side[0] for side in sides]
+    for read, line in zip(node.reads, lines, strict=False):
+        is_across = read.index[-1] is not None and read.index[-1].single_loop == line
+        if len(read.index) != 2 or read.padded or read.shape[-1] % _ALIGNED:
+            return None
+        if is_across and sizes[line] % warpgroups.STEP:
+            return None
+    extent = node.extents[step]
+    if extent % warpgroups.STEP or extent == warpgroups.STEP:
+        return None
+    rows, columns = (sizes[line] for line in lines)
+    high, wide, _ = _MMA
+    if rows % high or columns % wide:
+        return None
+    count = min(BLOCK_THREADS, device.threads) // device.warp
+    tiles = rows // high, columns // wide
+    return warpgroups.share_among_warpgroups(tiles, columns, count)
+
+
+def _warpgroup_instruction(node: OperatorModel, device: Device) -> Instruction | None:
+    found = (
+        one
+        for one in device.instructions
+        if one.operand == node.factors and one.shape == warpgroups.SHAPE
+    )
+    return next(found, None) if node.factors else None
 
 
 def matrix_loops(

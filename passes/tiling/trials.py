@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from magweld.dialects.tile_graph.grid import grid_parts
-from magweld.passes.tiling.copy_stages import MOST_STAGES, copy_stages
+from magweld.passes.tiling.copy_stages import MOST_STAGES, copy_stages, staging
 from magweld.passes.tiling.cost import (
     OVERLAP_LOSS,
     Cost,
@@ -231,18 +231,21 @@ class _Trial:
         # The more steps are held, the more is hidden: first as if all had room.
         loss = OVERLAP_LOSS / (MOST_STAGES if is_copied else 1)
         price = cost_of(work, group, tiles, self.device, level, limit, loss)
+        step = self.step
         if price is None:
             return None
         refusal = self._refusal(level)
         if refusal is not None:
             return refusal
         if is_copied:
-            footprint = footprint_bytes(group, tiles, level, self.step)
+            staged = staging(group, tiles, self.device, level, step)
+            step, kept = staged.step, staged.kept
+            footprint = footprint_bytes(group, tiles, level, step)
             price = replace(price, footprint=footprint)
-            stages = copy_stages(group, tiles, level, self.step)
-            steps = staged_steps(group, tiles, self.step)
-            price = with_copies(price, tiles, level, steps, stages)
-        return Plan(level.name, self.tile, self.tiles, self.step, price)
+            stages = copy_stages(group, tiles, level, step, kept=kept)
+            steps = staged_steps(group, tiles, step)
+            price = with_copies(price, tiles, level, steps, stages, kept)
+        return Plan(level.name, self.tile, self.tiles, step, price)
 
     def _has_no_room(self, level: Level) -> bool:
         """Whether it is known without placing tiles that a level has no room."""

@@ -14,6 +14,10 @@ def unsigned(value: Any) -> Any:
     return value.view(np.dtype(f"u{value.dtype.itemsize}"))
 
 
+def _of_unsigned(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda a, b: function(unsigned(a), unsigned(b)).astype(np.asarray(a).dtype)
+
+
 def _truncated(a: Any, b: Any) -> Any:
     return (np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))).astype(
         np.result_type(a, b)
@@ -82,6 +86,7 @@ PURE: dict[str, Callable[..., Any]] = {
     "arith.andi": np.bitwise_and,
     "arith.divf": np.divide,
     "arith.divsi": _truncated,
+    "arith.divui": _of_unsigned(np.floor_divide),
     "arith.maximumf": np.maximum,
     "arith.maxnumf": np.fmax,
     "arith.maxsi": np.maximum,
@@ -93,9 +98,11 @@ PURE: dict[str, Callable[..., Any]] = {
     "arith.negf": np.negative,
     "arith.ori": np.bitwise_or,
     "arith.remsi": lambda a, b: a - b * _truncated(a, b),
+    "arith.remui": _of_unsigned(np.remainder),
     "arith.select": np.where,
     "arith.shli": np.left_shift,
     "arith.shrsi": np.right_shift,
+    "arith.shrui": _of_unsigned(np.right_shift),
     "arith.subf": np.subtract,
     "arith.subi": np.subtract,
     "arith.xori": np.bitwise_xor,

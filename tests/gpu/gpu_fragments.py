@@ -92,7 +92,8 @@ def _extract(op: Any, block: Block) -> None:
 
 def _extract_value(op: Any, block: Block) -> None:
     (number,) = list(ir.DenseI64ArrayAttr(op.operation.attributes["position"]))
-    block.values[op.results[0]] = block.values[op.operands[0]][:, number]
+    # A copy: what a product under way has not yet become is no number.
+    block.values[op.results[0]] = block.values[op.operands[0]][:, number].copy()
 
 
 def _bits(op: Any, block: Block) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import gpu_async_copies
 import gpu_fragments
+import gpu_warpgroups
 import numpy as np
 from gpu_arithmetic import (
     FLOAT_TESTS,
@@ -88,8 +89,10 @@ def launch(
         mask = np.ones(threads, bool)
         observer = None if observer_of is None else observer_of(number)
         copies = gpu_async_copies.CopyGroups()
+        products = gpu_warpgroups.WarpgroupGroups()
         block = Block(
-            number, threads, epoch + 1, {}, mask, shared, copies, code, observer
+            *(number, threads, epoch + 1, {}, mask, shared, copies, code),
+            *(products, observer),
         )
         body = function.entry_block
         for argument, memory in zip(body.arguments, memories, strict=True):
@@ -97,6 +100,7 @@ def launch(
         with np.errstate(all="ignore"):
             _run(body, block)
         copies.check_all_arrived()
+        products.check_all_finished()
         epoch = block.epoch
 
 
@@ -298,6 +302,7 @@ def _bitcast(op: Any, block: Block) -> None:
 _HANDLERS: dict[str, Callable[[Any, Block], None]] = {
     **gpu_async_copies.HANDLERS,
     **gpu_fragments.HANDLERS,
+    **gpu_warpgroups.HANDLERS,
     "arith.bitcast": _bitcast,
     "arith.cmpf": _compare,
     "arith.cmpi": _compare,

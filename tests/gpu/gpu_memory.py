@@ -30,6 +30,9 @@ class Memory:
         self.read_at = np.zeros(data.size, np.int64)
         # Bytes that a copy is on its way to.
         self.arriving = np.zeros(data.size, bool)
+        # Bytes that were written and not fenced; how many products are reading them.
+        self.unfenced = np.zeros(data.size, bool)
+        self.used = np.zeros(data.size, np.int64)
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class Block:
     shared: Memory
     copies: Any  # those on their way, see gpu_async_copies.py
     code: Code
+    warpgroups: Any  # their products, see gpu_warpgroups.py
     observer: Observer | None = None
 
     def observe(self, is_store: bool, memory: Memory, where: np.ndarray) -> None:
@@ -213,6 +217,9 @@ def note_write(memory: Memory, where: np.ndarray, block: Block) -> None:
     """
     who = np.broadcast_to(block.identities[block.mask][:, None], where.shape)
     _check_writer(memory, where, who, block, "writes")
+    if memory.used[where].any():
+        raise RaceError(f"a thread writes to {memory.name} what is being multiplied")
+    memory.unfenced[where] = True
     memory.writer[where] = who
     if (memory.writer[where] != who).any():
         raise RaceError(f"two threads write one byte of {memory.name}")

@@ -7,9 +7,14 @@ from dataclasses import replace
 import pytest
 from operator_models import access, chain, loops
 
-from magweld.passes.tiling.copy_stages import CopyStages, copy_stages
+from magweld.passes.tiling.copy_stages import (
+    CopyStages,
+    Staging,
+    copy_stages,
+    staging,
+)
 from magweld.passes.tiling.cost import COPY_SECONDS, cost, with_copies
-from magweld.passes.tiling.matrix_units import matrix_work
+from magweld.passes.tiling.matrix_units import matrix_work, warpgroups_for
 from magweld.passes.tiling.placement import footprint_bytes
 from magweld.passes.tiling.policy import schedule, staged_step
 from magweld.passes.tiling.propagation import propagate
@@ -220,3 +225,73 @@ def test_products_that_are_not_copied_ahead_cost_what_they_did(
     assert isinstance(found, Plan)
     again = cost(chain(node), found.tiles, one, one.level(found.level), found.step)
     assert found.cost.seconds == again.seconds
+
+
+def matrices(k: int = SIZE, is_transposed: bool = False) -> OperatorModel:
+    """A product of two matrices; the second one may have steps side by side."""
+    second = (SIZE, k) if is_transposed else (k, SIZE)
+    reads = (
+        access(0, (SIZE, k), loops(0, 2)),
+        access(1, second, loops(1, 2) if is_transposed else loops(2, 1)),
+    )
+    return replace(
+        product(),
+        extents=(SIZE, SIZE, k),
+        parallel=(0, 1),
+        reads=tuple(replace(read, element_bytes=2) for read in reads),
+        writes=(access(0, (SIZE, SIZE), loops(0, 1)),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("node", "tile", "name", "shared"),
+    [
+        (matrices(), (128, 128), "h100", (8, 1)),
+        (matrices(), (256, 64), "h200", (8, 1)),
+        (matrices(), (64, 64), "h100", (4, 1)),
+        # Rows of 64 halves have columns side by side, or steps.
+        (matrices(), (128, 96), "h100", None),
+        (matrices(is_transposed=True), (128, 96), "h100", (8, 1)),
+        # One step, steps that are no rows, rows that are no warpgroups, no registers.
+        (matrices(k=64), (128, 128), "h100", None),
+        (matrices(k=96), (128, 128), "h100", None),
+        (matrices(), (32, 128), "h100", None),
+        (matrices(), (128, 256), "h100", None),
+        # Other instructions, and members of a batch.
+        (matrices(), (128, 128), "a100", None),
+        (matrices(), (128, 128), "mi300x", None),
+        (product(), (1, 128, 128), "h100", None),
+    ],
+)
+def test_warpgroups_share_what_has_whole_rows(
+    node: OperatorModel, tile: tuple[int, ...], name: str, shared: object
+) -> None:
+    (part,) = propagate(chain(node), tile).parts
+    assert warpgroups_for(part, device(name)) == shared
+
+
+def test_warpgroups_take_the_time_of_their_instructions() -> None:
+    found = work(matrices(), (128, 128))
+    operations = 2 * 128 * 128 * SIZE
+    rate = rate_of("h100", "wgmma.m64n256k16.bf16")
+    assert found.operations == operations
+    assert found.seconds == pytest.approx(operations / rate)
+    # Rows once, columns for both warpgroups.
+    assert found.loaded == SIZE * (128 + 2 * 128) * 2
+
+
+def test_warpgroups_have_longer_steps_and_sums_in_registers() -> None:
+    group, target = chain(matrices()), device("h100")
+    level = target.level("shared")
+    tiles = propagate(group, (128, 128))
+    assert staging(group, tiles, target, level, 32) == Staging(64, 4 * 128 * 128)
+    assert staging(group, tiles, device("a100"), level, 32) == Staging(32)
+    # No two steps have room.
+    small = replace(level, capacity=2 * 64 * 256 * 2 - 1)
+    assert staging(group, tiles, target, small, 32) == Staging(32)
+    # Sums that have a place as planned take none of the room of a second tile.
+    plain = copy_stages(group, tiles, level, 64)
+    kept = copy_stages(group, tiles, level, 64, kept=64 * 1024)
+    assert plain is not None
+    assert kept is not None
+    assert kept.count >= plain.count

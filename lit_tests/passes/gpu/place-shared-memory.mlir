@@ -37,6 +37,25 @@ func.func @reuse(%v: f32) attributes {tile_graph.kernel} {
 // -----
 
 !a = memref<16xf32, #gpu.address_space<workgroup>>
+!t = memref<8x64xf16, #gpu.address_space<workgroup>>
+
+// Where a tile is swizzled, buffers begin at multiples of 1024 bytes; but here there is
+// no room for two of them.
+// expected-error @+2 {{expected tiles of at most 192 bytes of shared memory, got 2048 bytes in 2 buffers, the largest of 1024}}
+func.func @swizzled(%v: f32, %h: f16) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %a = memref.alloc() : !a
+    linalg.fill ins(%v : f32) outs(%a : !a)
+    %t = memref.alloc() {tile_graph.swizzled} : !t
+    linalg.fill ins(%h : f16) outs(%t : !t)
+    linalg.exp ins(%a : !a) outs(%a : !a)
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+!a = memref<16xf32, #gpu.address_space<workgroup>>
 
 // A buffer that a loop updates lives through the whole loop.
 // CHECK-LABEL: func.func @carried(

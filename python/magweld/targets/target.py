@@ -55,6 +55,11 @@ class Target:
         return self.backend is Backend.NVVM
 
     @property
+    def has_warpgroups(self) -> bool:
+        """Whether four subgroups compute products together, by `wgmma`."""
+        return self.backend is Backend.NVVM and self.chip == "sm_90a"
+
+    @property
     def launch_bytes(self) -> int:
         """Most bytes of pointers that one launch takes, 0 for no limit.
 
