@@ -40,17 +40,15 @@ class GeneralizeOperations(Pass):
         for function in kernels_of(module):
             for fill in operations_of(function, linalg.FillOp):
                 _generalize_fill(fill)
-        names = sorted(
-            {
+        for function in kernels_of(module):
+            names = sorted(
                 name
-                for function in kernels_of(module)
                 for name in _operation_names(function.operation)
                 if name.startswith("linalg.")
                 and not name.startswith(_WINDOWED + _NOT_NAMED)
-            }
-        )
-        if names:
-            _generalize(module, names)
+            )
+            if names:
+                _generalize(function.operation, names)
 
 
 def _generalize_fill(fill: linalg.FillOp) -> None:
@@ -78,8 +76,8 @@ def _operation_names(root: ir.Operation) -> set[str]:
     return names
 
 
-def _generalize(module: ir.Operation, names: list[str]) -> None:
-    with ir.Location.unknown(module.context):
+def _generalize(function: ir.Operation, names: list[str]) -> None:
+    with ir.Location.unknown(function.context):
         script = ir.Module.create()
         script.operation.attributes["transform.with_named_sequence"] = ir.UnitAttr.get()
         with ir.InsertionPoint(script.body):
@@ -96,5 +94,5 @@ def _generalize(module: ir.Operation, names: list[str]) -> None:
             structured_transform.GeneralizeOp(named)
             transform.YieldOp([])
         transform_interpreter.apply_named_sequence(
-            module, sequence.operation, script.operation
+            function, sequence.operation, script.operation
         )
