@@ -25,6 +25,7 @@
 // PTX-NOT:     .shared
 // PTX:         .visible .entry chain_kernel(
 // PTX:         .maxntid 256, 1, 1
+// PTX-NEXT:    .minnctapersm 2
 // PTX-NOT:     bar.sync
 // PTX:         ld.global.nc.v4.b32
 // PTX:         ex2.approx.f32

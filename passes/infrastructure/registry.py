@@ -116,6 +116,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "magweld.passes.graph.unflatten_batch_matmul:UnflattenBatchMatmul",
     ),
     ("vectorize", "magweld.passes.cpu.vectorize:Vectorize"),
+    ("allow-registers", "magweld.passes.gpu.allow_registers:AllowRegisters"),
     (
         "annotate-parameters",
         "magweld.passes.gpu.annotate_parameters:AnnotateParameters",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from magweld.passes.cpu.name_contractions import NameContractions
+from magweld.passes.gpu.allow_registers import AllowRegisters
 from magweld.passes.gpu.annotate_parameters import AnnotateParameters
 from magweld.passes.gpu.cast_collapsed_rows import CastCollapsedRows
 from magweld.passes.gpu.contract_multiply_add import ContractMultiplyAdd
@@ -158,14 +159,22 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
     )
 
 
-def nvvm_steps(shared_alignment: int = SHARED_ALIGNMENT) -> tuple[Step, ...]:
-    """Return the steps from the gpu dialect to the NVVM dialect."""
+def nvvm_steps(
+    capacity: int, shared_alignment: int = SHARED_ALIGNMENT
+) -> tuple[Step, ...]:
+    """Return the steps from the gpu dialect to the NVVM dialect.
+
+    Args:
+        capacity: Bytes of shared memory that a block may use.
+        shared_alignment: What divides the address where shared memory begins.
+    """
     return (
         Upstream("gpu.module(convert-nvgpu-to-nvvm,convert-scf-to-cf)"),
         Upstream(
             "gpu.module(convert-gpu-to-nvvm{index-bitwidth=64 "
             "use-bare-ptr-memref-call-conv=1})"
         ),
+        AllowRegisters(capacity),
         Upstream("gpu.module(convert-nvvm-to-llvm,convert-to-llvm)"),
         Upstream("gpu.module(reconcile-unrealized-casts,canonicalize,cse)"),
         DeclareSharedMemory(shared_alignment),
@@ -192,7 +201,8 @@ def rocdl_steps(chip: str) -> tuple[Step, ...]:
 
 _LOWERINGS: dict[Backend, Callable[[Target], tuple[Step, ...]]] = {
     Backend.NVVM: lambda target: nvvm_steps(
-        SWIZZLE_ALIGNMENT if target.has_warpgroups else SHARED_ALIGNMENT
+        target.device.level("shared").capacity,
+        SWIZZLE_ALIGNMENT if target.has_warpgroups else SHARED_ALIGNMENT,
     ),
     Backend.ROCDL: lambda target: rocdl_steps(target.chip),
 }

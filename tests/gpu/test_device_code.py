@@ -98,7 +98,7 @@ def compile_text(context: None):
     def compile_module(text: str, target: str) -> DeviceCode:
         module = ir.Module.parse(text)
         family, _, chip = target.partition(":")
-        lowering = nvvm_steps() if family == "nvvm" else rocdl_steps(chip)
+        lowering = nvvm_steps(49152) if family == "nvvm" else rocdl_steps(chip)
         run_pipeline(Pipeline((ExpandGpuMath(), *lowering)), module)
         (device_module,) = operations_of(module.operation, gpu.GPUModuleOp)
         return compile_device_code(translate_to_llvm_ir(device_module), target)
