@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 from magweld.bindings import ir, memref
 from magweld.dialects.tile_graph import SUBGROUP_REDUCTION
 from magweld.passes.gpu.linalg_structure import is_structured, outputs_of
+from magweld.passes.gpu.private_sums import sums_of, write_once
 from magweld.passes.gpu.structure import (
     block_loop_of,
     buffers_in,
@@ -35,7 +36,9 @@ class KeepTilesInRegisters(Pass):
     the slice's shape in `#gpu.address_space<private>` at the start of the block. So
     an accumulator stays in registers over the reduction loop and up to the
     operations that follow. Results that lanes combine are kept likewise: each of the
-    lanes has its own copy of them. Larger slices than `elements` stay shared.
+    lanes has its own copy of them. Sums that threads make of slices of their own, and
+    that others read in another way behind them, are made in registers and written to
+    the buffer once. Larger slices than `elements` stay shared.
     """
 
     name: ClassVar[str] = "keep-tiles-in-registers"
@@ -48,10 +51,16 @@ class KeepTilesInRegisters(Pass):
             loop = block_loop_of(kernel)
             for buffer in buffers_in(loop, workgroup_space()):
                 part = _common_slice(buffer)
-                if part is None or _elements(part) > self.elements:
+                sums = sums_of(buffer) if part is None else None
+                found = part or sums
+                if found is None or _elements(found) > self.elements:
                     continue
                 with ir.InsertionPoint.at_block_begin(loop.body), buffer.location:
-                    _replace(buffer, part)
+                    registers = _registers(buffer, found)
+                if sums is not None:
+                    write_once(buffer, sums, registers)
+                else:
+                    _replace(buffer, registers)
 
 
 def _common_slice(buffer: Any) -> ThreadSlice | None:
@@ -102,14 +111,19 @@ def _elements(part: ThreadSlice) -> int:
     return math.prod(d.size for d in part.dimensions)
 
 
-def _replace(buffer: Any, part: ThreadSlice) -> None:
+def _registers(buffer: Any, part: ThreadSlice) -> ir.Value:
+    """Return private memory for a slice."""
     type_ = ir.MemRefType.get(
         [d.size for d in part.dimensions],
         buffer.memref.type.element_type,
         memory_space=private_space(),
     )
     # At the start of the block: an alloca in a loop would grow the stack.
-    registers = memref.AllocaOp(type_, [], []).memref
+    registers: ir.Value = memref.AllocaOp(type_, [], []).memref
+    return registers
+
+
+def _replace(buffer: Any, registers: ir.Value) -> None:
     for subview in users_of(buffer.memref):
         subview.result.replace_all_uses_with(registers)
         subview.erase()

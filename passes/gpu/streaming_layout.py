@@ -10,11 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from magweld.passes.gpu.thread_layout import (
-    ThreadLayout,
-    coalesced_layout,
-    possible_counts,
-)
+from magweld.passes.gpu.thread_layout import ThreadLayout, coalesced_layout
+from magweld.passes.tiling.thread_shares import possible_counts
 
 # Bytes of what most threads access.
 _WORD = 4

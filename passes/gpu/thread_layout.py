@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+
+from magweld.passes.tiling.thread_shares import (
+    possible_counts,
+    product_counts,
+    window_counts,
+)
 
 
 @dataclass(frozen=True)
@@ -80,28 +85,8 @@ def coalesced_layout(
 def balanced_layout(
     extents: tuple[int, ...], operands: Sequence[Collection[int]], threads: int
 ) -> ThreadLayout:
-    """Return a layout for the output of a contraction.
-
-    As many threads as possible work; among those, one thread reads the fewest elements
-    in a step: its piece is as square as the divisors allow.
-
-    Args:
-        extents: Trip counts of the parallel loops, in the order of the output.
-        operands: For each input, which of these loops it depends on, by position.
-        threads: Threads of the block.
-    """
-
-    def rank(counts: tuple[int, ...]) -> tuple[float, ...]:
-        tile = [e // c for e, c in zip(extents, counts, strict=True)]
-        reads = _elements_read(tile, operands)
-        return (-math.prod(counts), reads, *(-c for c in reversed(counts)))
-
-    return ThreadLayout(extents, min(possible_counts(extents, threads), key=rank))
-
-
-def _elements_read(tile: Sequence[int], operands: Sequence[Collection[int]]) -> int:
-    """Return how many elements of its operands a piece of the output depends on."""
-    return sum(math.prod(tile[i] for i in loops) for loops in operands)
+    """Return `product_counts` as a layout."""
+    return ThreadLayout(extents, product_counts(extents, operands, threads))
 
 
 def window_layout(
@@ -110,26 +95,8 @@ def window_layout(
     threads: int,
     subgroup: int,
 ) -> ThreadLayout:
-    """Return a layout for the output of a convolution or pooling.
-
-    As many threads as possible work; among those, one thread reads the fewest elements
-    for one point of the window, and the innermost loop gets a count near a subgroup.
-
-    Args:
-        extents: Trip counts of the parallel loops, in the order of the output.
-        operands: For each input, which of these loops it depends on, by position.
-        threads: Threads of the block.
-        subgroup: Threads that execute in lockstep.
-    """
-
-    def rank(counts: tuple[int, ...]) -> tuple[float, ...]:
-        tile = [e // c for e, c in zip(extents, counts, strict=True)]
-        reads = _elements_read(tile, operands)
-        innermost = counts[-1] if counts else 1
-        distance = abs(math.log2(innermost / subgroup))
-        return (-math.prod(counts), reads, distance, *(-c for c in reversed(counts)))
-
-    return ThreadLayout(extents, min(possible_counts(extents, threads), key=rank))
+    """Return `window_counts` as a layout."""
+    return ThreadLayout(extents, window_counts(extents, operands, threads, subgroup))
 
 
 def merge_threads(extent: int, serial: int) -> int:
@@ -141,13 +108,3 @@ def merge_threads(extent: int, serial: int) -> int:
     if extent <= serial:
         return 1
     return max(d for d in divisors(extent) if d * d <= extent)
-
-
-def possible_counts(
-    extents: tuple[int, ...], threads: int
-) -> Iterator[tuple[int, ...]]:
-    """Yield every way to put at most `threads` threads along the loops."""
-    choices = [[d for d in divisors(e) if d <= threads] for e in extents]
-    for counts in itertools.product(*choices):
-        if math.prod(counts) <= threads:
-            yield counts

@@ -26,6 +26,7 @@ from magweld.passes.tiling.placement import footprint_bytes
 from magweld.passes.tiling.propagation import Tiles
 from magweld.passes.tiling.regions import Interval
 from magweld.passes.tiling.steps import block_count
+from magweld.passes.tiling.thread_shares import accessed_bytes
 from magweld.passes.tiling.vectors import vector_waste
 from magweld.passes.tiling.window_products import window_work
 from magweld.targets.device import (
@@ -95,6 +96,7 @@ class Work:
         slots: The operations that this takes the time of: vectors may not be full, and
             matrix instructions are faster.
         loaded: Bytes that matrix instructions load from the level of the tiles.
+        accessed: What threads take of that level beside, for products and windows.
     """
 
     reads: Reads
@@ -103,6 +105,7 @@ class Work:
     operations: int
     slots: float
     loaded: int
+    accessed: int
 
 
 def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) -> Cost:
@@ -157,6 +160,7 @@ class _Done(NamedTuple):
         operations: Arithmetic.
         slots: The operations that this takes the time of.
         loaded: Bytes that matrix instructions load from the level of the tile.
+        accessed: What threads take of that level beside, for a product or windows.
     """
 
     size: int
@@ -165,12 +169,13 @@ class _Done(NamedTuple):
     operations: int
     slots: float
     loaded: int
+    accessed: int
 
 
 def work_of(group: Group, tiles: Tiles, device: Device) -> Work:
     """Return what tiles do, as far as that does not depend on the level."""
     last, nests = len(group.nodes) - 1, group.nests()
-    reuse = waiting = operations = loaded = 0
+    reuse = waiting = operations = loaded = accessed = 0
     slots = 0.0
     reused = []
     for position, part in enumerate(tiles.parts):
@@ -187,6 +192,7 @@ def work_of(group: Group, tiles: Tiles, device: Device) -> Work:
         operations += done.operations
         slots += done.slots
         loaded += done.loaded
+        accessed += done.accessed
     # What is no longer needed gives its place to others.
     most = max(
         size + sum([reused[producer] for _, producer, _ in inner])
@@ -200,6 +206,7 @@ def work_of(group: Group, tiles: Tiles, device: Device) -> Work:
         operations=(operations + rescaling) * tiles.grid,
         slots=(slots + rescaling) * tiles.grid,
         loaded=loaded * tiles.grid,
+        accessed=accessed * tiles.grid,
     )
 
 
@@ -219,12 +226,13 @@ def _done(part: OperatorTile, device: Device) -> _Done:
     matrices = next((one for one in found if one is not None), None)
     if matrices is None:
         flops, loaded = part.points * node.flops, 0
+        accessed = accessed_bytes(part, device)
         slots = flops * vector_waste(part, device)
     else:
-        flops, loaded = matrices.operations, matrices.loaded
+        flops, loaded, accessed = matrices.operations, matrices.loaded, 0
         slots = matrices.seconds * device.peak_gflops * 1e9
     waiting = size * (block_count(node) - 1)
-    done = _Done(size, waiting, windows, flops, slots, loaded)
+    done = _Done(size, waiting, windows, flops, slots, loaded, accessed)
     part.known["done"] = device, done
     return done
 
@@ -292,7 +300,7 @@ def _own_shares(
     """
     reuse = work.reuse + work.waiting * (level.kind is LevelKind.CACHE)
     into, out_of = (size + reuse for size in moved)
-    into += work.loaded
+    into += work.loaded + work.accessed
     seconds = level.transfer_seconds(into, out_of) * idle
     slots = _slot_seconds(work.slots, device, idle)
     return (

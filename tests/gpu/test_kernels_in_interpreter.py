@@ -91,6 +91,9 @@ CASES = [
     linear_case(16, 16, 32, 8, 16, 32),
     linear_case(8, 8, 16, 4, 4, 64),
     linear_case(12, 18, 19, 6, 9, 32),
+    # The sums of the first product are made in registers, and read in another way.
+    Case("two_products", {"M": 16, "K": 40, "L": 24, "N": 12, "TM": 8},
+         ((16, 40), (40, 24), (12, 24)), lambda a, b, c: a @ b @ c.mT),
     Case("mean_inner", {"C": 6, "H": 7, "T": 2, "COUNT": 49}, ((6, 7, 7),),
          lambda x: x.mean((1, 2))),
     Case("sum_middle", {"B": 3, "S": 10, "C": 6}, ((3, 10, 6),),

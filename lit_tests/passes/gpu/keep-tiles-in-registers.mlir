@@ -156,3 +156,97 @@ func.func @other_threads(%own: !own, %out: !own) attributes {tile_graph.kernel} 
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// -----
+
+!tile = memref<8x8xf32, #gpu.address_space<workgroup>>
+!part = memref<2x2xf32, strided<[32, 4], offset: ?>, #gpu.address_space<workgroup>>
+!other = memref<1x4xf32, strided<[64, 2], offset: ?>, #gpu.address_space<workgroup>>
+
+// Sums that others read in another way are made in registers, and written once, behind
+// the loop over the steps.
+// CHECK-LABEL: func.func @sums_for_others(
+// CHECK-NEXT:    scf.forall
+// CHECK-NEXT:      %[[REG:.+]] = memref.alloca() : memref<2x2xf32, #gpu.address_space<private>>
+// CHECK-NEXT:      %[[TILE:.+]] = memref.alloc()
+// CHECK:           linalg.fill ins(%{{.+}}) outs(%[[REG]] :
+// CHECK:           scf.for
+// CHECK-NOT:         memref.subview
+// CHECK:             linalg.matmul ins({{.+}}) outs(%[[REG]] :
+// CHECK:           scf.forall (%[[I:.+]], %[[J:.+]]) in (4, 4) {
+// CHECK-NEXT:        %[[PART:.+]] = memref.subview %[[TILE]][%[[I]], %[[J]]] [2, 2] [4, 4]
+// CHECK-NEXT:        linalg.copy {{.*}}ins(%[[REG]] : {{.+}}) outs(%[[PART]] :
+// CHECK:           scf.forall {{.+}} in (8, 2) {
+// CHECK-NEXT:        memref.subview %[[TILE]]
+func.func @sums_for_others(%v: f32, %a: index, %b: index, %c: index, %l: memref<2x4xf32>, %r: memref<4x2xf32>, %d: memref<1x4xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : !tile
+    scf.forall (%i, %j) in (4, 4) {
+      %s = memref.subview %t[%i, %j] [2, 2] [4, 4] : !tile to !part
+      linalg.fill ins(%v : f32) outs(%s : !part)
+    } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+    scf.for %k = %a to %b step %c {
+      scf.forall (%i, %j) in (4, 4) {
+        %s = memref.subview %t[%i, %j] [2, 2] [4, 4] : !tile to !part
+        linalg.matmul ins(%l, %r : memref<2x4xf32>, memref<4x2xf32>) outs(%s : !part)
+      } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+    }
+    scf.forall (%i, %j) in (8, 2) {
+      %s = memref.subview %t[%i, %j] [1, 4] [8, 2] : !tile to !other
+      linalg.exp ins(%s : !other) outs(%d : memref<1x4xf32>)
+    } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+!tile = memref<8x8xf32, #gpu.address_space<workgroup>>
+!part = memref<2x2xf32, strided<[32, 4], offset: ?>, #gpu.address_space<workgroup>>
+!other = memref<1x4xf32, strided<[64, 2], offset: ?>, #gpu.address_space<workgroup>>
+
+// Others read the sums of each step: they stay in memory that threads share.
+// CHECK-LABEL: func.func @sums_read_in_steps(
+// CHECK:           memref.alloc() : memref<8x8xf32, #gpu.address_space<workgroup>>
+// CHECK-NOT:       memref.alloca
+func.func @sums_read_in_steps(%a: index, %b: index, %c: index, %l: memref<2x4xf32>, %r: memref<4x2xf32>, %d: memref<1x4xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : !tile
+    scf.for %k = %a to %b step %c {
+      scf.forall (%i, %j) in (4, 4) {
+        %s = memref.subview %t[%i, %j] [2, 2] [4, 4] : !tile to !part
+        linalg.matmul ins(%l, %r : memref<2x4xf32>, memref<4x2xf32>) outs(%s : !part)
+      } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+      scf.forall (%i, %j) in (8, 2) {
+        %s = memref.subview %t[%i, %j] [1, 4] [8, 2] : !tile to !other
+        linalg.exp ins(%s : !other) outs(%d : memref<1x4xf32>)
+      } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+!tile = memref<8x8xf32, #gpu.address_space<workgroup>>
+!part = memref<2x2xf32, strided<[32, 4], offset: ?>, #gpu.address_space<workgroup>>
+!other = memref<1x4xf32, strided<[64, 2], offset: ?>, #gpu.address_space<workgroup>>
+
+// Another loop writes over the sums in another way.
+// CHECK-LABEL: func.func @sums_written_by_others(
+// CHECK:           memref.alloc() : memref<8x8xf32, #gpu.address_space<workgroup>>
+// CHECK-NOT:       memref.alloca
+func.func @sums_written_by_others(%l: memref<2x4xf32>, %r: memref<4x2xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : !tile
+    scf.forall (%i, %j) in (4, 4) {
+      %s = memref.subview %t[%i, %j] [2, 2] [4, 4] : !tile to !part
+      linalg.matmul ins(%l, %r : memref<2x4xf32>, memref<4x2xf32>) outs(%s : !part)
+    } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+    scf.forall (%i, %j) in (8, 2) {
+      %s = memref.subview %t[%i, %j] [1, 4] [8, 2] : !tile to !other
+      linalg.exp ins(%s : !other) outs(%s : !other)
+    } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

@@ -10,6 +10,9 @@ ARITHMETIC = "arithmetic"
 # What starting all units on a kernel takes where nothing states it: microseconds on
 # CPUs and GPUs alike.
 LAUNCH_SECONDS = 3e-6
+# Passes over shared memory, of devices that state none: those measured on an H100.
+WINDOW_PASSES, HALF_WINDOW_PASSES = 1.5, 4.0
+SHARED_SUM_PASSES = 12.0
 
 
 class LevelKind(StrEnum):
@@ -142,6 +145,11 @@ class Device:
         peaks: The same for other element types.
         instructions: Matrix instructions.
         launch_seconds: From the start of a kernel of no work on all units to its end.
+        window_passes: Passes over shared memory in which the threads of a warp read an
+            element of what windows multiply each, all that comes with it included.
+        half_window_passes: The same of elements of 16 bits.
+        shared_sum_passes: Passes that a multiply-add of each of them takes whose sum
+            lies in shared memory.
 
     Raises:
         ValueError: Numbers that no device can have, or levels of the same name.
@@ -157,6 +165,9 @@ class Device:
     peaks: tuple[Peak, ...] = ()
     instructions: tuple[Instruction, ...] = ()
     launch_seconds: float = LAUNCH_SECONDS
+    window_passes: float = WINDOW_PASSES
+    half_window_passes: float = HALF_WINDOW_PASSES
+    shared_sum_passes: float = SHARED_SUM_PASSES
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -166,6 +177,9 @@ class Device:
         _require_positive(f"peak_gflops of device '{self.name}'", self.peak_gflops)
         launch = f"launch_seconds of device '{self.name}'"
         _require_positive(launch, self.launch_seconds)
+        for field in ("window_passes", "half_window_passes", "shared_sum_passes"):
+            passes = f"{field} of device '{self.name}'"
+            _require_positive(passes, getattr(self, field))
         if not self.levels:
             raise ValueError(f"expected device '{self.name}' to have a memory level")
         _require_distinct("level names", self.level_names())

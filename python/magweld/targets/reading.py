@@ -12,7 +12,10 @@ from typing import Any
 
 from magweld.diagnostics import UnsupportedError
 from magweld.targets.device import (
+    HALF_WINDOW_PASSES,
     LAUNCH_SECONDS,
+    SHARED_SUM_PASSES,
+    WINDOW_PASSES,
     Device,
     Instruction,
     Level,
@@ -89,6 +92,12 @@ _INSTRUCTION: Mapping[str, _Field] = {
     "accumulator": _TEXT,
     "gflops": _RATE,
 }
+# What devices need not state of shared memory.
+_PASSES = {
+    "window_passes": WINDOW_PASSES,
+    "half_window_passes": HALF_WINDOW_PASSES,
+    "shared_sum_passes": SHARED_SUM_PASSES,
+}
 _DEVICE: Mapping[str, _Field] = {
     "units": _COUNT,
     "threads": _COUNT,
@@ -96,6 +105,7 @@ _DEVICE: Mapping[str, _Field] = {
     "vector_bits": _COUNT,
     "peak_gflops": _RATE,
     "launch_seconds": _Field(_RATE.expected, _is_rate, required=False),
+    **{key: _Field(_RATE.expected, _is_rate, required=False) for key in _PASSES},
     "target": _Field(_TEXT.expected, _TEXT.holds, required=False),
 }
 # Arrays of tables in a device: their fields, and the field that names one.
@@ -278,6 +288,7 @@ def _device(
         peaks=tuple(Peak(p["dtype"], float(p["gflops"])) for p in parts["peaks"]),
         instructions=tuple(_instruction(entry) for entry in parts["instructions"]),
         launch_seconds=float(values.get("launch_seconds", LAUNCH_SECONDS)),
+        **{key: float(values.get(key, known)) for key, known in _PASSES.items()},
     )
 
 

@@ -14,6 +14,8 @@ _NUMBERS = (
     *("units", "threads", "warp", "vector_bits", "peak_gflops"),
     "launch_seconds",
 )
+# Of devices whose threads share tiles.
+_PASSES = ("window_passes", "half_window_passes", "shared_sum_passes")
 
 
 def device_text(name: str, entry: DeviceEntry) -> str:
@@ -25,7 +27,8 @@ def device_text(name: str, entry: DeviceEntry) -> str:
     """
     device, sources = entry.device, entry.sources
     own: dict[str, Any] = {"target": entry.target} if entry.target else {}
-    own |= {key: getattr(device, key) for key in _NUMBERS}
+    keys = (*_NUMBERS, *_PASSES) if device.threads > 1 else _NUMBERS
+    own |= {key: getattr(device, key) for key in keys}
     lines = [*_table(f"[{name}]", own, "", sources)]
     if entry.host is not None:
         lines += _part(f"[{name}.host]", entry.host, "host.", sources)
