@@ -1,6 +1,6 @@
 """Compares generated kernels with torch, one and two threads, as ratios.
 
-    python benchmarks/kernels.py [--json FILE] [NAME ...]
+    python benchmarks/single_kernels.py [--json FILE] [NAME ...]
 
 A ratio above 1 means that the generated kernel is faster. Every time is the best of
 many runs, alternating between the two, since other processes only ever add time.
