@@ -28,6 +28,7 @@ from magweld.graphs.all_sizes import Examples
 from magweld.graphs.autocast import graph_runner
 from magweld.graphs.cuts import left_to_torch
 from magweld.graphs.size_relation import SizeRelation
+from magweld.importer.first_use import prepare_first_use
 from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.importer.placing import stand_ins
 from magweld.importer.refusals import begin_of
@@ -390,6 +391,9 @@ def compile_graph(
 
     if tiers is None:
         return prepare(example_inputs).compile()
+    if tiers.in_background:
+        # This call may take long, the next ones may not.
+        prepare_first_use()
     # The import may take many calls, and must not keep the tensors of this one.
     inputs = stand_ins(example_inputs) if tiers.in_background else example_inputs
     return tiers.graph(
