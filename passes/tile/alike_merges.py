@@ -40,7 +40,8 @@ class AlikeMerges:
             grouping: What is grouped already.
             parts: The groups; the root of the last one is that of all.
             group: The first of them.
-            count: How many equal ones each operator of the first has.
+            count: How many equal ones each operator of the first has, and the bytes
+                that all of these read.
         """
         made, joined = (grouping.clusters[part].members for part in parts[-2:])
         edges = self._between(grouping, made, parts[-1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +13,7 @@ from magweld.passes.analysis.graph_body import GraphBody
 from magweld.passes.analysis.stream_marks import decided_step
 from magweld.passes.tile.alike_merges import AlikeMerges, Members
 from magweld.passes.tile.grouping import Grouping
+from magweld.passes.tile.twins import Twins
 from magweld.passes.tiling.batched_cost import LARGE_BYTES, batched_seconds
 from magweld.passes.tiling.cost import COPY_SECONDS
 from magweld.passes.tiling.group import Group
@@ -131,8 +131,9 @@ class Merger:
         if self.body.models[parts[-1]].kind is not OperatorKind.CONCATENATION:
             return None
         made = grouping.clusters[parts[0]].members
-        count = tuple(self._twins[member] for member in made)
-        return self._alike.form(grouping, parts, self.group(made), count)
+        count = tuple(self._twins.counts[member] for member in made)
+        shared = self._twins.shared_bytes(made)
+        return self._alike.form(grouping, parts, self.group(made), (*count, shared))
 
     def _judged(
         self, grouping: Grouping, parts: tuple[int, ...], planned: bool
@@ -200,11 +201,17 @@ class Merger:
         """Return the predicted time of a group in the launch that it is in."""
         if not self.batch:
             return plan.cost.seconds
-        count = min(self._twins[member] for member in members)
+        count = min(self._twins.counts[member] for member in members)
         if count == 1 or plan.cost.traffic >= LARGE_BYTES:
             return plan.cost.seconds + self._waited(plan, members)
-        device = self.scheduler.device
-        return batched_seconds(plan.cost, plan.tiles.grid, device, plan.level, count)
+        return batched_seconds(
+            plan.cost,
+            plan.tiles.grid,
+            self.scheduler.device,
+            plan.level,
+            count,
+            self._twins.shared_bytes(members),
+        )
 
     def _waited(self, plan: Plan, members: Members) -> float:
         """Return what blocks of a GPU wait for parts of a concatenation, one by one.
@@ -216,23 +223,15 @@ class Merger:
         if not (joins and self._is_staged):
             return 0.0
         made = {edge.producer for edge in self.body.edges_to[root]}
-        parts = [one for one in others if one in made and self._twins[one] > 1]
+        parts = [one for one in others if one in made and self._twins.counts[one] > 1]
         units = max(1, self.scheduler.device.level(plan.level).units)
         return len(parts) * -(-plan.tiles.grid // units) * COPY_SECONDS
 
     @cached_property
-    def _twins(self) -> tuple[int, ...]:
-        """For each operator how many equal ones wait for as many others as it does."""
-        levels = [0] * len(self.readers)
-        for place, readers in enumerate(self.readers):
-            for reader in readers:
-                levels[reader] = max(levels[reader], levels[place] + 1)
-        kinds = [
-            (self.group((member,)), levels[place])
-            for member, place in enumerate(self.places)
-        ]
-        count = Counter(kinds)
-        return tuple(count[kind] for kind in kinds)
+    def _twins(self) -> Twins:
+        operators = range(len(self.places))
+        alone = [self.group((operator,)) for operator in operators]
+        return Twins(self.body, self.readers, self.places, alone)
 
     def _joins_members(self, parts: tuple[int, ...]) -> bool:
         """Whether a concatenation takes what would be a member of a batch."""
@@ -240,7 +239,7 @@ class Merger:
         if not self.batch:
             return False
         joins = self.body.models[root].kind is OperatorKind.CONCATENATION
-        return joins and min(self._twins[other] for other in others) > 1
+        return joins and min(self._twins.counts[other] for other in others) > 1
 
     def _refuse_outputs(self, grouping: Grouping, together: Members) -> Refusal | None:
         """Why a group cannot store what its readers elsewhere want, if it cannot."""

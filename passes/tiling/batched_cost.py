@@ -12,12 +12,12 @@ LARGE_BYTES = 512 * 1024
 
 
 def batched_seconds(
-    cost: Cost, grid: int, device: Device, level: str, members: int
+    cost: Cost, grid: int, device: Device, level: str, members: int, shared: int = 0
 ) -> float:
     """Return what a group adds to a launch that it shares with equal ones.
 
-    The launch is started once for all, and units that a member alone would leave idle
-    compute others.
+    The launch is started once for all, units that a member alone would leave idle
+    compute others, and what all read comes from the outermost memory once.
 
     Args:
         cost: Of the group alone.
@@ -25,6 +25,7 @@ def batched_seconds(
         device: What runs them.
         level: The memory that holds the tiles.
         members: How many groups share the launch.
+        shared: Bytes of the tensors that all of them read.
     """
     units = max(1, device.level(level).units)
     fuller = waves(grid * members, units) / waves(grid, units)
@@ -33,5 +34,9 @@ def batched_seconds(
         replace(share, seconds=share.seconds * fuller) if share.name in own else share
         for share in cost.shares
     ]
+    again = min(cost.traffic, shared) * (1 - 1 / members)
+    if again and shares[0].name not in own:
+        first = shares[0].seconds * (1 - again / cost.traffic)
+        shares[0] = replace(shares[0], seconds=first)
     gained = overlapped(cost.shares) - overlapped(shares)
     return cost.seconds - gained - LAUNCH_SECONDS * (1 - 1 / members)

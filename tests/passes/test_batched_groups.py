@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -63,6 +63,53 @@ def shares_of_rows(count: int) -> str:
     return f"""
 #whole = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
+func.func @main({arguments}) -> {whole} {{
+  %zero = arith.constant 0.0 : f32
+  %z = tensor.empty() : {row}
+  %f = linalg.fill ins(%zero : f32) outs(%z : {row}) -> {row}
+  %e = tensor.empty() : {part}{bodies}
+  %c = tensor.concat dim(1) {made} : ({types}) -> {whole}
+  return %c : {whole}
+}}
+"""
+
+
+def scaled_rows(tensors: Sequence[str]) -> str:
+    """Return what divides rows by their products with vectors, and joins the results.
+
+    Args:
+        tensors: For each member the name of the tensor whose rows it reads.
+    """
+    rows, width, count = 32, 512, len(tensors)
+    part, row = f"tensor<{rows}x{width}xf32>", f"tensor<{rows}xf32>"
+    vector, whole = f"tensor<{width}xf32>", f"tensor<{rows}x{width * count}xf32>"
+    read = [f"{tensor}: {part}" for tensor in dict.fromkeys(tensors)]
+    arguments = ", ".join([*read, *(f"%w{n}: {vector}" for n in range(count))])
+    bodies = "".join(
+        f"""
+  %s{n} = linalg.generic {{indexing_maps = [#whole, #column, #row],
+                          iterator_types = ["parallel", "reduction"]}}
+      ins({x}, %w{n} : {part}, {vector}) outs(%f : {row}) {{
+  ^bb0(%p: f32, %v: f32, %o: f32):
+    %m = arith.mulf %p, %v : f32
+    %q = arith.addf %o, %m : f32
+    linalg.yield %q : f32
+  }} -> {row}
+  %r{n} = linalg.generic {{indexing_maps = [#whole, #row, #whole],
+                          iterator_types = ["parallel", "parallel"]}}
+      ins({x}, %s{n} : {part}, {row}) outs(%e : {part}) {{
+  ^bb0(%p: f32, %t: f32, %o: f32):
+    %q = arith.divf %p, %t : f32
+    linalg.yield %q : f32
+  }} -> {part}"""
+        for n, x in enumerate(tensors)
+    )
+    made = ", ".join(f"%r{n}" for n in range(count))
+    types = ", ".join([part] * count)
+    return f"""
+#whole = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+#column = affine_map<(i, j) -> (j)>
 func.func @main({arguments}) -> {whole} {{
   %zero = arith.constant 0.0 : f32
   %z = tensor.empty() : {row}
@@ -160,6 +207,18 @@ def test_a_part_that_shares_a_tensor_with_the_concatenation_is_judged() -> None:
     assert form_of(text, 1) is not None
 
 
+@pytest.mark.parametrize(
+    ("tensors", "parts"),
+    [(["%x"] * 8, 9), (["%x"] * 7 + ["%y"], 1)],
+    ids=["all-read-it", "one-reads-another"],
+)
+def test_what_all_members_read_comes_from_memory_once(
+    tensors: list[str], parts: int
+) -> None:
+    _module, body = body_of(scaled_rows(tensors), "v100")
+    assert len(groups(body, "v100", batch=True)) == parts
+
+
 def test_a_single_member_is_fused_as_without_batches() -> None:
     _module, body = body_of(shares_of_rows(1), "h100")
     assert groups(body, "h100", batch=True) == groups(body, "h100", batch=False)
@@ -183,3 +242,20 @@ def test_members_share_the_start_of_a_launch_and_idle_units() -> None:
     full = replace(gpu, levels=tuple(replace(one, units=1) for one in gpu.levels))
     alone = batched_seconds(plan.cost, plan.tiles.grid, full, plan.level, 2)
     assert plan.cost.seconds - alone == pytest.approx(LAUNCH_SECONDS / 2)
+
+
+def test_shared_bytes_are_taken_off_the_outermost_memory() -> None:
+    gpu = device("v100")
+    _module, body = body_of(scaled_rows(["%x"] * 2), "v100")
+    merger = Merger(body, Scheduler(gpu), "all", ())
+    plan = merger.plan((0, 1))
+    assert isinstance(plan, Plan)
+
+    def taken(members: int, shared: int) -> float:
+        grid, level = plan.tiles.grid, plan.level
+        return batched_seconds(plan.cost, grid, gpu, level, members, shared)
+
+    assert taken(1, 1 << 10) == taken(1, 0)
+    half, all_of_it = (plan.cost.traffic // n for n in (2, 1))
+    assert taken(4, 0) > taken(4, half) > taken(4, all_of_it)
+    assert taken(4, 2 * plan.cost.traffic) == taken(4, all_of_it) > 0
