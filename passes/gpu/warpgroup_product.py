@@ -25,6 +25,9 @@ from magweld.passes.gpu.swizzled_tiles import PIECE, ROW, SwizzledTile
 from magweld.passes.ir.utils import users_of
 from magweld.passes.tiling.warpgroups import MOST_COLUMNS, WARPS
 
+_VIEWS = frozenset(
+    {"memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.subview"}
+)
 _FAMILY = "llvm.nvvm.mma.m16n8k16."
 
 
@@ -86,7 +89,8 @@ class RingRows:
             op = value.owner.opview
             if isinstance(op, memref.AllocOp | memref.ViewOp):
                 tile = SwizzledTile.of(value.type)
-                return _rows_of(slot, value, tile) if slot and tile else None
+                is_slice = slot is not None and slot.source == value
+                return _rows_of(slot, value, tile) if is_slice and tile else None
             if not isinstance(op, memref.SubViewOp | memref.ExpandShapeOp):
                 return None
             slot = op if isinstance(op, memref.SubViewOp) else slot
@@ -155,7 +159,9 @@ def _is_copied(factor: ir.Value) -> bool:
     tile = storage_of(factor)
     if SwizzledTile.of(tile.type) is None:
         return False
-    users = _users_behind(tile)
+    users = list(_users_behind(tile))
+    if not all(map(is_structured, users)):
+        return False
     writers = [op for op in users if tile in map(storage_of, outputs_of(op))]
     if len(writers) != 1 or len(inputs_of(writers[0])) != 1:
         return False
@@ -178,6 +184,8 @@ def copies_to(ring: ir.Value, product: Any) -> list[Any] | None:
     for op in _users_behind(ring):
         if op.operation == product.operation:
             continue
+        if not is_structured(op):
+            return None
         if ASYNC_COPY not in op.operation.attributes or not _has_chunks(op):
             return None
         if storage_of(outputs_of(op)[0]) != ring:
@@ -187,12 +195,12 @@ def copies_to(ring: ir.Value, product: Any) -> list[Any] | None:
 
 
 def _users_behind(value: ir.Value) -> Iterator[Any]:
-    """Yield the structured operations on a buffer and its slices."""
+    """Yield the operations on a buffer and its views that are no views."""
     for user in users_of(value):
-        if is_structured(user):
-            yield user
-        else:
+        if user.operation.name in _VIEWS:
             yield from _users_behind(user.result)
+        else:
+            yield user
 
 
 def _has_chunks(op: Any) -> bool:
