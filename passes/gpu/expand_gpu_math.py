@@ -17,6 +17,7 @@ from magweld.passes.cpu.emit_math import (
 )
 from magweld.passes.cpu.emit_power import emit_pow, expand_constant_power
 from magweld.passes.cpu.emit_trigonometry import TRIGONOMETRY
+from magweld.passes.gpu.half_functions import emit_half_erf, is_rounded_to_halves
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import node_of, operations_of
 
@@ -50,7 +51,8 @@ class ExpandGpuMath(Pass):
     (2 units in the last place by NVIDIA's tables), `math.exp` that with an exact
     argument reduction. The other functions of f32 become arithmetic
     (`passes/cpu/emit_math.py`, `emit_trigonometry.py` and `emit_power.py` state the
-    errors), sines, cosines and powers in double precision. Any other function or type
+    errors), sines, cosines and powers in double precision, and an erf of which only
+    halves are kept a shorter one with an error of 2^-15. Any other function or type
     is refused: the call to a library that it would become cannot be linked.
     """
 
@@ -110,6 +112,8 @@ def _expansion_of(op: Any) -> Callable[[], ir.Value] | None:
     if name in _INTRINSICS or not isinstance(operands[0].type, ir.F32Type):
         return None
     emit = _EXPANSIONS.get(name)
+    if name == "math.erf" and is_rounded_to_halves(op.results[0]):
+        emit = emit_half_erf
     return None if emit is None else lambda: emit(*operands)
 
 

@@ -14,7 +14,8 @@ from typing import Any
 from magweld.bindings import ir, scf
 from magweld.dialects.tile_graph import reports_of
 from magweld.passes.ir.utils import forall_grid, operations_of
-from magweld.passes.tiling.cost import UNIT_THREADS, waves
+from magweld.passes.tiling.cost import waves
+from magweld.passes.tiling.loads_in_flight import UNIT_THREADS
 from magweld.passes.tiling.matrix_units import BLOCK_THREADS
 from magweld.targets.device import LAUNCH_SECONDS, Device
 

@@ -19,6 +19,7 @@ from magweld.passes.tiling.external_reads import (
     written_boxes,
 )
 from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.loads_in_flight import UNIT_THREADS
 from magweld.passes.tiling.matrix_units import BLOCK_THREADS, matrix_work
 from magweld.passes.tiling.needs import Need, OperatorTile
 from magweld.passes.tiling.padded_products import padded_work
@@ -45,8 +46,6 @@ OVERLAP_LOSS = 0.5
 # From the copy of a step of operands to shared memory until it is there. An order of
 # magnitude as well, of a GPU whose memory is busy.
 COPY_SECONDS = 600e-9
-# Threads of a unit that can be there together, of all of its tiles.
-UNIT_THREADS = 2048
 
 
 @dataclass(frozen=True)

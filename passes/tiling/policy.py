@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.loads_in_flight import is_streamed
 from magweld.passes.tiling.matrix_units import STEP as MATRIX_STEP
 from magweld.passes.tiling.matrix_units import has_rows_of_columns
 from magweld.passes.tiling.needs import Needs
@@ -275,9 +276,13 @@ def rank(
         nests.transposed_reads(number) for number in nests.members
     )
 
+    streamed = is_streamed(trials.group, trials.device)
+    by = trials.device if streamed else None
+
     def order(plan: Plan) -> tuple[float, ...]:
         if plan.cost.seconds <= least * (1 + MODEL_ACCURACY):
-            return (0.0, *preference(root, plan, transposed=transposed))
+            liked = preference(root, plan, transposed=transposed, streamed_by=by)
+            return (0.0, *liked)
         return (1.0, plan.cost.seconds)
 
     fast = (plan for plan in plans if plan.cost.seconds <= least * (1 + slack))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from magweld.passes.tiling.loads_in_flight import moved_by_thread
 from magweld.passes.tiling.regions import OperatorModel
 from magweld.passes.tiling.tile_sizes import shapes_of_tiles
 from magweld.passes.tiling.trials import Plan
+from magweld.targets.device import Device
 
 # Bytes of a run of memory in which prefetchers are under way; longer ones gain less
 # than a small footprint.
@@ -12,7 +14,11 @@ LONG_RUN = 1024
 
 
 def preference(
-    root: OperatorModel, plan: Plan, *, transposed: bool = False
+    root: OperatorModel,
+    plan: Plan,
+    *,
+    transposed: bool = False,
+    streamed_by: Device | None = None,
 ) -> tuple[float, ...]:
     """Return what is less for a better one of the plans of a group that ends in `root`.
 
@@ -24,6 +30,8 @@ def preference(
         plan: The plan.
         transposed: Whether threads stage what they read across its rows: long rows of
             results are short ones there, so that transactions and footprint count.
+        streamed_by: The device whose threads stream tiles, None where they do not:
+            what each of them moves counts there.
     """
     shapes = shapes_of_tiles(root.whole_tile, plan.tile, root.runtime)
     rows = plan.tile[-1] / root.grid_extents[-1] if plan.tile else 1.0
@@ -32,6 +40,9 @@ def preference(
     if transposed:
         cost = plan.cost
         return (shapes, blocks, cost.tile_traffic, -run, cost.footprint, cost.seconds)
+    if streamed_by is not None:
+        moved = moved_by_thread(plan.cost.tile_traffic, plan.tiles.grid, streamed_by)
+        return (shapes, blocks, moved, -run, -rows, plan.cost.footprint)
     return (shapes, blocks, -rows, -run, plan.cost.footprint, plan.cost.seconds)
 
 

@@ -23,6 +23,7 @@ from magweld.passes.tiling.cost import (
     work_of,
 )
 from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.loads_in_flight import is_streamed, waited_seconds
 from magweld.passes.tiling.matrix_units import copies_ahead
 from magweld.passes.tiling.needs import Needs
 from magweld.passes.tiling.placement import (
@@ -34,7 +35,7 @@ from magweld.passes.tiling.placement import (
 from magweld.passes.tiling.propagation import Needed, Propagation, Refusal, Tiles
 from magweld.passes.tiling.stream import Blocks
 from magweld.passes.tiling.tile_sizes import MOST_SHAPES
-from magweld.targets.device import Device, Level, LevelKind
+from magweld.targets.device import LAUNCH_SECONDS, Device, Level, LevelKind
 
 # Arithmetic done over arithmetic needed that a plan may have.
 MAX_RECOMPUTE = 1.25
@@ -245,7 +246,17 @@ class _Trial:
             stages = copy_stages(group, tiles, level, step, kept=kept)
             steps = staged_steps(group, tiles, step)
             price = with_copies(price, tiles, level, steps, stages, kept)
+        else:
+            price = self._waiting(price, level)
         return Plan(level.name, self.tile, self.tiles, step, price)
+
+    def _waiting(self, price: Cost, level: Level) -> Cost:
+        """Return the cost of tiles that threads stream, whose loads are waited for."""
+        if level.kind is LevelKind.CACHE or not is_streamed(self.group, self.device):
+            return price
+        loaded = self._work.reads.by_tiles(self.device.levels[0].transaction)
+        waited = waited_seconds(self.group, self.tiles, self.device, loaded)
+        return replace(price, seconds=max(price.seconds, waited + LAUNCH_SECONDS))
 
     def _has_no_room(self, level: Level) -> bool:
         """Whether it is known without placing tiles that a level has no room."""

@@ -91,6 +91,35 @@ def test_constant_power_is_exact_to_few_units(power: float, context) -> None:
     _compare(_run(text.format(n=COUNT), x, x), expected, 2.5)
 
 
+@pytest.mark.parametrize("form", ["erf", "gelu"])
+def test_erf_of_which_halves_are_kept_is_exact_to_them(form: str, context) -> None:
+    kept = """%g = math.erf %v : f32
+      {gelu}
+      %h = arith.truncf %{kept} : f32 to f16
+      %y = arith.extf %h : f16 to f32"""
+    factor = """%one = arith.constant 1.0 : f32
+      %s = arith.addf %g, %one : f32
+      %k = arith.mulf %s, %v : f32"""
+    made = {"erf": ("", "g"), "gelu": (factor, "k")}[form]
+    text = TEXT.replace(
+        "%y = math.{function} : f32", kept.format(gelu=made[0], kept=made[1])
+    )
+    x = np.random.default_rng(10).standard_normal(COUNT).astype(np.float32)
+    x *= np.logspace(-4, 0.4, COUNT, dtype=np.float32)
+    x[:4] = [0.0, -0.0, np.inf, np.nan]
+    wide = torch.from_numpy(x.astype(np.float64))
+    exact = torch.erf(wide) if form == "erf" else torch.erfc(-wide) * wide
+    result = _run(text.format(n=COUNT), x, x).astype(np.float64)
+    with np.errstate(all="ignore"):
+        halves = np.spacing(np.abs(exact.numpy()).astype(np.float16))
+    # Of 1 + erf(x) the rounding of erf to f32 is left, as in torch.
+    lost = 2.0**-23 * np.abs(x) if form == "gelu" else np.zeros(COUNT)
+    finite = np.isfinite(exact.numpy())
+    error = np.abs(result[finite] - exact.numpy()[finite])
+    assert (error <= 0.55 * halves.astype(np.float64)[finite] + lost[finite]).all()
+    np.testing.assert_array_equal(result[~finite], exact.numpy()[~finite])
+
+
 def _computed(function: str, x: np.ndarray, p: np.ndarray) -> np.ndarray:
     return _run(TEXT.format(n=COUNT, function=function), x, p)
 

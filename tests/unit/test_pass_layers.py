@@ -45,6 +45,7 @@ WITHOUT_IR = ("magweld.dialects.tile_graph.grid", "magweld.dialects.tile_graph.r
 # whose names begin so: why.
 ACROSS = {
     ("gpu", "cpu.emit_"): "functions of numbers are expanded alike",
+    ("gpu", "cpu.polynomials"): "their polynomials are computed alike",
 }
 TRANSFORMS = next(layer for layer in LAYERS if layer.name == "transforms")
 

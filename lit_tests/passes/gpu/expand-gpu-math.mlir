@@ -74,3 +74,47 @@ gpu.module @doubles_module {
     gpu.return
   }
 }
+
+// An erf whose product with others, or whose sum with 1, is rounded to halves, is
+// 1 - 2^q by one instruction. One that is stored as it is, or added to something else,
+// is not.
+// CHECK-LABEL: gpu.func @halves(
+// CHECK:         llvm.call_intrinsic "llvm.exp2.f32"
+// CHECK-LABEL: gpu.func @stored_too(
+// CHECK-NOT:     llvm.exp2
+// CHECK-LABEL: gpu.func @added(
+// CHECK-NOT:     llvm.exp2
+// CHECK-LABEL: gpu.func @to_words(
+// CHECK-NOT:     llvm.exp2
+gpu.module @halves_module {
+  gpu.func @halves(%a: f32, %out: memref<bf16>) kernel {
+    %one = arith.constant 1.0 : f32
+    %0 = math.erf %a : f32
+    %1 = arith.addf %0, %one : f32
+    %2 = arith.mulf %1, %a : f32
+    %3 = arith.truncf %2 : f32 to bf16
+    memref.store %3, %out[] : memref<bf16>
+    gpu.return
+  }
+  gpu.func @stored_too(%a: f32, %out: memref<f16>, %all: memref<f32>) kernel {
+    %0 = math.erf %a : f32
+    %1 = arith.truncf %0 : f32 to f16
+    memref.store %1, %out[] : memref<f16>
+    memref.store %0, %all[] : memref<f32>
+    gpu.return
+  }
+  gpu.func @added(%a: f32, %out: memref<f16>) kernel {
+    %half = arith.constant 0.5 : f32
+    %0 = math.erf %a : f32
+    %1 = arith.addf %0, %half : f32
+    %2 = arith.truncf %1 : f32 to f16
+    memref.store %2, %out[] : memref<f16>
+    gpu.return
+  }
+  gpu.func @to_words(%a: f64, %out: memref<f32>) kernel {
+    %0 = arith.truncf %a : f64 to f32
+    %1 = math.erf %0 : f32
+    memref.store %1, %out[] : memref<f32>
+    gpu.return
+  }
+}
