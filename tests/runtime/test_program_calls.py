@@ -13,6 +13,7 @@ from magweld.artifact import (
     Place,
     Program,
 )
+from magweld.runtime.admission import Admission
 from magweld.runtime.binding import RunExternal
 from magweld.runtime.errors import InputMismatchError
 from magweld.runtime.program import LoadedProgram
@@ -165,6 +166,32 @@ def test_a_parameter_that_changes_its_memory_is_followed_or_refused(
     x.data = torch.ones(8, 4).t()
     with pytest.raises(InputMismatchError, match="strides"):
         loaded([x])
+
+
+def test_arguments_of_a_program_that_torch_runs_a_part_of_are_known_again(
+    matmul_program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[int] = []
+    addresses = Admission.addresses
+
+    def counted(self: Admission, arguments: Sequence[Tensor]) -> list[int]:
+        checked.append(len(arguments))
+        return addresses(self, arguments)
+
+    monkeypatch.setattr(Admission, "addresses", counted)
+    loaded = LoadedProgram(matmul_program, lambda _, tensors: (torch.mm(*tensors),))
+    loaded([torch.zeros(4, 4)])
+    x = torch.randn(4, 4)
+    recorder, dispatch_recorder = _Recorder(), _DispatchRecorder()
+    with torch.autocast("cpu", dtype=torch.bfloat16), recorder, dispatch_recorder:
+        recorder.calls.clear()
+        (result,) = loaded([x])
+        assert (recorder.calls, dispatch_recorder.calls) == ([], [])
+    assert checked == [1]
+    torch.testing.assert_close(result, x @ x @ x)
+    with pytest.raises(InputMismatchError, match="strides"):
+        loaded([x.t()])
+    assert checked == [1, 1]
 
 
 def test_tensors_of_one_form_need_no_check(

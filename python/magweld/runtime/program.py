@@ -140,6 +140,8 @@ class LoadedProgram:
             if self._admission.knows(arguments):
                 return self._run(list(arguments))
         with self.machine.activate(), TorchIsolation(self.machine.device.type):
+            if self._admission.knows(arguments):
+                return self._run(list(arguments))
             return self._run(arguments, self._admission.addresses(arguments))
 
     def call_alike(self, arguments: Sequence[Tensor]) -> list[Tensor]:
