@@ -6,6 +6,7 @@ The emulator is no part of this package. It is found beside the checkout, in
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import shutil
@@ -24,7 +25,7 @@ from magweld.artifact import Program
 from magweld.device_compiler import compile_for_device
 from magweld.importer.importer import ImportedGraph
 from magweld.runtime.container import decode_program, encode_request
-from magweld.runtime.gpu.driver import Geometry
+from magweld.runtime.gpu.driver import DeviceError, Geometry
 from magweld.runtime.gpu.kernels import GpuKernels
 from magweld.runtime.gpu.machine import GpuMachine
 from magweld.runtime.program import LoadedProgram
@@ -88,6 +89,28 @@ class EmulatedDriver:
             code, kernel, geometry.grid, geometry.block, geometry.shared_bytes, pointers
         )
         self.seconds.append((kernel, time.monotonic() - start))
+
+    def prepare(
+        self,
+        function: Any,
+        geometry: Geometry,
+        stream: int,
+        places: Sequence[int],
+        *,
+        is_table: bool = False,
+    ) -> Callable[[], int]:
+        """Return what runs all blocks of a kernel on the pointers that lie there."""
+
+        def run() -> int:
+            pointers = [ctypes.c_uint64.from_address(place).value for place in places]
+            self.launch(function, geometry, stream, pointers, is_table=is_table)
+            return 0
+
+        return run
+
+    def error(self, id: str, code: int) -> DeviceError:
+        """Return an error, which no kernel here makes."""
+        return DeviceError(id, f"error {code}")
 
     def synchronize(self, stream: int) -> None:
         """Return: nothing is left to be done."""
@@ -197,6 +220,10 @@ class EmulatedGpu:
     def load(self, program: Program) -> GpuKernels:
         """Load the kernels of a program."""
         return GpuKernels(program, self.driver, lambda: 0)
+
+    def is_current(self) -> bool:
+        """Return true: there is one machine."""
+        return True
 
     def activate(self) -> AbstractContextManager[object]:
         """Make this machine the current one."""

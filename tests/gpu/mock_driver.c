@@ -1,5 +1,5 @@
 /* A driver for GPUs without a GPU: the functions of CUDA and HIP that programs use.
- * What is launched is handed to a callback; any function can be made to fail. */
+ * What is launched is handed to a callback, if there is one; any function can be made to fail. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ static int launch(void *function, unsigned gx, unsigned gy, unsigned gz, unsigne
   unsigned extents[6] = {gx, gy, gz, bx, by, bz};
   if (outcome("launch")) return outcome("launch");
   if (extra || shared_bytes > kernel->shared_limit) return 1;
-  on_launch(kernel->name, extents, shared_bytes, stream, parameters);
+  if (on_launch) on_launch(kernel->name, extents, shared_bytes, stream, parameters);
   return 0;
 }
 

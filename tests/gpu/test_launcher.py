@@ -7,6 +7,7 @@ import gc
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -386,3 +387,39 @@ def test_arguments_that_begin_anywhere_are_copied(
         x = torch.randn(40)[start : start + 32].view(4, 8)
         (result,) = call([x])
         torch.testing.assert_close(result, x.relu() + 1)
+
+
+def test_a_gpu_is_made_the_current_one_only_where_it_is_not(
+    mock: MockDriver, hosted: HostedGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, call, inputs = loaded("linear-softmax", mock, hosted)
+    entered = []
+
+    def activate() -> nullcontext[None]:
+        entered.append(True)
+        return nullcontext()
+
+    monkeypatch.setattr(hosted, "activate", activate)
+    call(inputs)  # the first call learns the tensors
+    monkeypatch.setattr(hosted, "is_current", lambda: True)
+    entered.clear()
+    (found,) = call(inputs)
+    assert not entered
+    monkeypatch.setattr(hosted, "is_current", lambda: False)
+    for again in (call(inputs), call.call_alike(inputs)):
+        torch.testing.assert_close(again, [found])
+    assert len(entered) == 2
+
+
+def test_prepared_launches_read_where_values_are_now(
+    mock: MockDriver, hosted: HostedGpu
+) -> None:
+    """Addresses are read at each launch: alone, in one table, and within tensors."""
+    for name in ("linear-softmax", "members", "branches"):
+        graph, _, call, _ = loaded(name, mock, hosted)
+        kept = []
+        for _ in range(3):
+            mine = [torch.randn(shape) for shape in CASES[name][1]]
+            kept.append(mine)  # so that the next ones are elsewhere
+            found = graph.finish(mine, call(graph.prepare(mine)))
+            torch.testing.assert_close(found, CASES[name][0](*mine))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
 import torch
@@ -97,9 +98,13 @@ class OperatorCall:
         if self.strides is not None:
             pairs = zip(tensors, self.strides, strict=True)
             tensors = [with_strides(tensor, stride) for tensor, stride in pairs]
-        typed = zip(tensors, self.dtypes, strict=True)
-        operands = [tensor.view(getattr(torch, dtype)) for tensor, dtype in typed]
+        typed = zip(tensors, self._types, strict=True)
+        operands = [t if t.dtype is dtype else t.view(dtype) for t, dtype in typed]
         return tensors_read(_run(self.call, operands, device), self.positions)
+
+    @cached_property
+    def _types(self) -> tuple[torch.dtype, ...]:
+        return tuple(getattr(torch, name) for name in self.dtypes)
 
     def to_json(self) -> Any:
         """Return it as JSON data."""
@@ -184,6 +189,7 @@ _DECODERS: dict[str, Callable[[Any, Sequence[Tensor], torch.device], Any]] = {
 }
 
 
+@cache
 def _operator(name: str) -> OpOverload:
     namespace, operator, overload = name.split(".")
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import torch
@@ -209,6 +210,12 @@ class Signature:
         numbered = iter(tensors)
         args = tuple(_filled(entry, numbered) for entry in self.positional)
         return args, {name: _filled(entry, numbered) for name, entry in self.keywords}
+
+    @cached_property
+    def takes_tensors(self) -> bool:
+        """Whether it takes positional tensors alone, which may be equal."""
+        plain = all(isinstance(entry, TensorInput) for entry in self.positional)
+        return plain and not self.keywords and not self.distinct
 
     @property
     def leaves(self) -> list[tuple[str, TensorInput]]:

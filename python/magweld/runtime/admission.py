@@ -13,15 +13,43 @@ from magweld.runtime.layout import Signature
 from magweld.runtime.memory import HOST_DEVICE
 
 
+class Likeness:
+    """Knows tensors by those that were seen first: one call of native code tells.
+
+    Class, dispatch keys, dtype, device, shape, strides and whether gradients are
+    wanted agree, of each.
+    """
+
+    # No code of somebody else runs when their memory is asked for.
+    _PLAIN = (Tensor, torch.nn.Parameter)
+
+    def __init__(self) -> None:
+        self._alike: Callable[..., bool] | None = None
+
+    def learn(self, tensors: Sequence[Tensor]) -> None:
+        """Remember tensors, if they are the first and of torch's own classes."""
+        if self._alike is None and all(type(t) in self._PLAIN for t in tensors):
+            self._alike = TensorGuards(
+                *tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None
+            ).check
+
+    def knows(self, values: Sequence[object]) -> bool:
+        """Return whether values are tensors like those that were remembered.
+
+        Neither this nor the tensors are seen by a mode of torch unless one is active.
+        """
+        return self._alike is not None and self._alike(*values)
+
+
 class Admission:
     """Turns the arguments of a call into addresses, or refuses them.
 
     Generated code reads raw memory, so every property it relies on is checked on
     every call: parameters can change under the same tensor object.
-    """
 
-    # No code of somebody else runs when their memory is asked for.
-    _PLAIN = (Tensor, torch.nn.Parameter)
+    Attributes:
+        knows: Whether tensors are known to be like those that were admitted first.
+    """
 
     def __init__(
         self, expected: Sequence[Signature], device: torch.device = HOST_DEVICE
@@ -30,14 +58,8 @@ class Admission:
         self._device = device
         self._pairs = tuple((s.shape, s.dtype) for s in expected)
         self._complex = [i for i, s in enumerate(expected) if s.dtype.is_complex]
-        self._alike: Callable[..., bool] | None = None
-
-    def knows(self, arguments: Sequence[Tensor]) -> bool:
-        """Return whether tensors are known to be like those that were admitted first.
-
-        Neither this nor the tensors are seen by a mode of torch unless one is active.
-        """
-        return self._alike is not None and self._alike(*arguments)
+        self._likeness = Likeness()
+        self.knows = self._likeness.knows
 
     def addresses(self, arguments: Sequence[Tensor]) -> list[int]:
         """Return the data pointers of contiguous tensors of the device, in order.
@@ -66,11 +88,7 @@ class Admission:
         except (AttributeError, RuntimeError) as error:
             # Other objects, sparse and wrapped tensors: no such method or no memory.
             raise self._mismatch(arguments) from error
-        if self._alike is None and all(type(t) in self._PLAIN for t in arguments):
-            # Class, dispatch keys, dtype, device, shape and strides, of each.
-            self._alike = TensorGuards(
-                *arguments, dynamic_dims_sizes=None, dynamic_dims_strides=None
-            ).check
+        self._likeness.learn(arguments)
         return pointers
 
     def _mismatch(self, arguments: Sequence[Tensor]) -> InputMismatchError:

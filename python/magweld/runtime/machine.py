@@ -92,6 +92,9 @@ class Machine(Protocol):
             MagweldError: The code is none for this machine.
         """
 
+    def is_current(self) -> bool:
+        """Whether a call of this thread needs no context of `activate`."""
+
     def activate(self) -> AbstractContextManager[object]:
         """Return what a call happens in."""
 
@@ -107,7 +110,7 @@ class Machine(Protocol):
     def empty(
         self, shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype
     ) -> Tensor:
-        """Return a new tensor."""
+        """Return a new tensor, where this machine is the current one."""
 
 
 class HostMachine:
@@ -131,6 +134,10 @@ class HostMachine:
         if env.PERF.get():
             kernels.name_for_perf(kernel_names(program))
         return kernels
+
+    def is_current(self) -> bool:
+        """Return true: there is nothing to activate."""
+        return True
 
     def activate(self) -> AbstractContextManager[object]:
         """Return a context that changes nothing."""

@@ -123,10 +123,8 @@ class LoadedProgram:
         )
         self.results_are_fresh = self._layout.makes_each
         # Whether a call must be shielded from nothing but modes of the caller's.
-        self._is_plain = (
-            machine is HOST
-            and self.results_are_fresh
-            and _is_native(self._layout, self._code.checks)
+        self._is_plain = self.results_are_fresh and _is_native(
+            self._layout, self._code.checks
         )
 
     def __call__(self, arguments: Sequence[Tensor]) -> list[Tensor]:
@@ -136,9 +134,12 @@ class LoadedProgram:
             InputMismatchError: Arguments of other number, shape, dtype or layout.
             ProgramError: A step returned something else than the program says.
         """
-        if self._is_plain and not modes_are_active():
+        if not modes_are_active() and self.machine.is_current():
             if self._admission.knows(arguments):
-                return self._run(list(arguments))
+                if self._is_plain:
+                    return self._run(list(arguments))
+                with TorchIsolation(self.machine.device.type):
+                    return self._run(list(arguments))
         with self.machine.activate(), TorchIsolation(self.machine.device.type):
             if self._admission.knows(arguments):
                 return self._run(list(arguments))
@@ -149,7 +150,8 @@ class LoadedProgram:
 
         What a call checks is not checked again: class, dtype, device, shape, strides.
         """
-        if self._is_plain and not modes_are_active():
+        plain = self._is_plain and self.machine.is_current()
+        if plain and not modes_are_active():
             return self._run(arguments)
         return self(arguments)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 from magweld.diagnostics import MagweldError
@@ -65,20 +66,27 @@ class Driver(Protocol):
             DeviceError: `device-code`.
         """
 
-    def launch(
+    def prepare(
         self,
         function: Any,
         geometry: Geometry,
         stream: int,
-        pointers: Sequence[int],
+        places: Sequence[int],
         *,
         is_table: bool = False,
-    ) -> None:
-        """Launch a kernel whose parameters are bare pointers, or one table of them.
+    ) -> Callable[[], int]:
+        """Return what launches a kernel, and returns 0 or the code of an error.
 
-        Raises:
-            DeviceError: `device-launch`.
+        Args:
+            function: The kernel, whose parameters are bare pointers.
+            geometry: Its blocks.
+            stream: Where it is queued.
+            places: Where in memory the pointers are at each launch.
+            is_table: Whether they follow each other, and are one parameter together.
         """
+
+    def error(self, id: str, code: int) -> DeviceError:
+        """Return the error of a code, with what the driver says of it."""
 
     def synchronize(self, stream: int) -> None:
         """Wait until what was launched on a stream has ended.
@@ -207,42 +215,33 @@ class LibraryDriver:
             raise DeviceError("device-code", f"{message}: {self._error(code)}")
         return function
 
-    def launch(
+    def prepare(
         self,
         function: Any,
         geometry: Geometry,
         stream: int,
-        pointers: Sequence[int],
+        places: Sequence[int],
         *,
         is_table: bool = False,
-    ) -> None:
-        """Launch a kernel whose parameters are bare pointers.
+    ) -> Callable[[], int]:
+        """Return what launches a kernel, and returns 0 or the code of an error.
 
         Args:
-            function: The kernel.
+            function: The kernel, whose parameters are bare pointers.
             geometry: Its blocks.
             stream: Where it is queued.
-            pointers: The pointers.
-            is_table: Whether they are one parameter together.
-
-        Raises:
-            DeviceError: `device-launch`.
+            places: Where in memory the pointers are at each launch; the driver copies
+                them before it returns.
+            is_table: Whether they follow each other, and are one parameter together.
         """
-        # The driver copies the parameters before it returns.
-        values = (ctypes.c_uint64 * len(pointers))(*pointers)
-        first, count = ctypes.addressof(values), 1 if is_table else len(pointers)
-        parameters = (ctypes.c_void_p * count)(*range(first, first + 8 * count, 8))
-        code = self._launch(
-            function,
-            *geometry.grid,
-            *geometry.block,
-            geometry.shared_bytes,
-            stream,
-            parameters,
-            None,
-        )
-        if code:
-            raise DeviceError("device-launch", self._error(code))
+        taken = places[:1] if is_table else places
+        parameters = (ctypes.c_void_p * len(taken))(*taken)
+        extents = (*geometry.grid, *geometry.block, geometry.shared_bytes)
+        return partial(self._launch, function, *extents, stream, parameters, None)
+
+    def error(self, id: str, code: int) -> DeviceError:
+        """Return the error of a code, with what the driver says of it."""
+        return DeviceError(id, self._error(code))
 
     def synchronize(self, stream: int) -> None:
         """Wait until what was launched on a stream has ended.

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import add
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from magweld.artifact import DeviceLaunch, Program
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.gpu.driver import DeviceError, Driver, Geometry
 from magweld.runtime.machine import kernel_symbols
+
+_WORD_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -76,14 +80,45 @@ class GpuKernels:
             table_address: Addresses of all values.
         """
         kernels = [kernel for symbol in symbols for kernel in self._steps[symbol]]
-        table = (ctypes.c_int64 * self._count).from_address(table_address)
+        # Whoever binds the steps of a frame runs them on the stream that it is on now.
+        stream = self._stream()
+        bound = [
+            (run, kernel.launch)
+            for kernel in kernels
+            for run in self._prepared(kernel, stream, table_address)
+        ]
+        driver, synchronous = self._driver, self._synchronous
 
         def launch() -> None:
-            stream = self._stream()
-            for kernel in kernels:
-                self._launch(kernel, stream, table)
+            for run, launched in bound:
+                code = run()
+                if code:
+                    raise _named(driver.error("device-launch", code), launched)
+                if synchronous:
+                    _wait(driver, stream, launched)
 
         return launch
+
+    def _prepared(
+        self, kernel: _Kernel, stream: int, table_address: int
+    ) -> Iterator[Callable[[], int]]:
+        """Yield what launches a kernel with the addresses that a table has then."""
+        launched = kernel.launch
+        places = [table_address + _WORD_BYTES * value for value in launched.pointers]
+        if launched.is_table or launched.shifts:
+            table = (ctypes.c_int64 * self._count).from_address(table_address)
+            gather = _Gather.of(launched, table)
+            yield gather.run
+            first = gather.cells.ctypes.data
+            end = first + _WORD_BYTES * len(places)
+            places = list(range(first, end, _WORD_BYTES))
+        yield self._driver.prepare(
+            kernel.function,
+            kernel.geometry,
+            stream,
+            places,
+            is_table=launched.is_table,
+        )
 
     def address_of(self, symbol: str) -> int:
         """Raise an error: kernels are launched by the driver.
@@ -125,25 +160,42 @@ class GpuKernels:
 
         return loop
 
-    def _launch(
-        self, kernel: _Kernel, stream: int, table: ctypes.Array[ctypes.c_int64]
-    ) -> None:
-        launched = kernel.launch
-        pointers = [table[value] for value in launched.pointers]
-        if launched.shifts:
-            pointers = list(map(add, pointers, launched.shifts))
-        try:
-            self._driver.launch(
-                kernel.function,
-                kernel.geometry,
-                stream,
-                pointers,
-                is_table=launched.is_table,
-            )
-            if self._synchronous:
-                self._driver.synchronize(stream)
-        except DeviceError as error:
-            raise _named(error, kernel.launch) from error
+
+@dataclass(frozen=True)
+class _Gather:
+    """Pointers of a launch that lie together, or begin within their values.
+
+    Attributes:
+        table: Addresses of all values.
+        values: Which of them each pointer is of.
+        shifts: What is added to each.
+        cells: Where the pointers go.
+    """
+
+    table: NDArray[np.int64]
+    values: NDArray[np.int64]
+    shifts: NDArray[np.int64]
+    cells: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, launch: DeviceLaunch, table: ctypes.Array[ctypes.c_int64]) -> _Gather:
+        count = len(launch.pointers)
+        values = np.array(launch.pointers, np.int64)
+        shifts = np.array(launch.shifts or [0] * count, np.int64)
+        cells = np.empty(count, np.int64)
+        return cls(np.ctypeslib.as_array(table), values, shifts, cells)
+
+    def run(self) -> int:
+        """Write the pointers of a launch; as launches, return that this is no error."""
+        np.add(self.table[self.values], self.shifts, out=self.cells)
+        return 0
+
+
+def _wait(driver: Driver, stream: int, launched: DeviceLaunch) -> None:
+    try:
+        driver.synchronize(stream)
+    except DeviceError as error:
+        raise _named(error, launched) from error
 
 
 def _check_launch(program: Program, launch: DeviceLaunch) -> None:

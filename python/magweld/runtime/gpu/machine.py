@@ -11,6 +11,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+# Nothing is dispatched. The stubs lack it.
+from torch._C._dynamo.guards import _empty_strided_cuda  # type: ignore[attr-defined]
+
 from magweld import env
 from magweld.artifact import HOST_TARGET, Program
 from magweld.runtime.gpu.driver import CUDA, HIP, DeviceError, LibraryDriver
@@ -68,6 +71,11 @@ class GpuMachine:
         """Return a context in which this GPU is the current one."""
         return torch.cuda.device(self.device)
 
+    def is_current(self) -> bool:
+        """Whether this GPU is the current one of this thread."""
+        current: int = torch._C._cuda_getDevice()
+        return current == self.device.index
+
     def wait(self) -> None:
         """Wait until all work on this GPU has ended."""
         torch.cuda.synchronize(self.device)
@@ -85,8 +93,9 @@ class GpuMachine:
     def empty(
         self, shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype
     ) -> Tensor:
-        """Return a new tensor from torch's caching allocator."""
-        return torch.empty_strided(shape, stride, dtype=dtype, device=self.device)
+        """Return a new tensor from torch's caching allocator, on the current GPU."""
+        made: Tensor = _empty_strided_cuda(shape, stride, dtype)
+        return made
 
 
 def _stream(index: int) -> int:
