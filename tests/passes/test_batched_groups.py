@@ -80,7 +80,7 @@ def scaled_rows(tensors: Sequence[str]) -> str:
     Args:
         tensors: For each member the name of the tensor whose rows it reads.
     """
-    rows, width, count = 32, 512, len(tensors)
+    rows, width, count = 64, 256, len(tensors)
     part, row = f"tensor<{rows}x{width}xf32>", f"tensor<{rows}xf32>"
     vector, whole = f"tensor<{width}xf32>", f"tensor<{rows}x{width * count}xf32>"
     read = [f"{tensor}: {part}" for tensor in dict.fromkeys(tensors)]
