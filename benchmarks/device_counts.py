@@ -34,6 +34,7 @@ from emulated_gpu import (
     compile_in_process,
     emulated,
     missing,
+    pointers_at,
 )
 from memory_counters import Access, MemoryCounters
 from reporting import report_file, write_report
@@ -41,7 +42,7 @@ from traced_amd import SECTOR, traced
 
 from magweld.artifact import KernelStep, Program
 from magweld.importer.importer import ImportedGraph
-from magweld.runtime.gpu.driver import Geometry
+from magweld.runtime.gpu.driver import DeviceError, Geometry
 from magweld.targets import parse_target
 
 TARGETS = ("nvvm:sm_80", "rocdl:gfx942")
@@ -110,21 +111,30 @@ class CountingDriver:
     counted: dict[str, MemoryCounters] = field(default_factory=dict)
 
     def function(self, module: Any, kernel: str, shared_bytes: int) -> Any:
-        """Return what `launch` takes."""
+        """Return what `prepare` takes."""
         return module, kernel
 
-    def launch(
+    def prepare(
         self,
         function: Any,
         geometry: Geometry,
         stream: int,
-        pointers: Sequence[int],
+        places: Sequence[int],
         *,
         is_table: bool = False,
-    ) -> None:
-        """Run all blocks of a kernel, whose parameters lie as a table of them does."""
-        counters = self.run(function, geometry, pointers)
-        self.counted.setdefault(function[1], counters)
+    ) -> Callable[[], int]:
+        """Return what counts all blocks of a kernel on the pointers that lie there."""
+
+        def run() -> int:
+            counters = self.run(function, geometry, pointers_at(places))
+            self.counted.setdefault(function[1], counters)
+            return 0
+
+        return run
+
+    def error(self, id: str, code: int) -> DeviceError:
+        """Return an error, which no kernel here makes."""
+        return DeviceError(id, f"error {code}")
 
     def synchronize(self, stream: int) -> None:
         """Return: nothing is left to be done."""

@@ -47,6 +47,11 @@ def missing() -> str:
     return ""
 
 
+def pointers_at(places: Sequence[int]) -> list[int]:
+    """Return the pointers that lie at addresses now, as a launch reads them."""
+    return [ctypes.c_uint64.from_address(place).value for place in places]
+
+
 @dataclass
 class EmulatedDriver:
     """A driver that runs what is launched, at once.
@@ -102,7 +107,7 @@ class EmulatedDriver:
         """Return what runs all blocks of a kernel on the pointers that lie there."""
 
         def run() -> int:
-            pointers = [ctypes.c_uint64.from_address(place).value for place in places]
+            pointers = pointers_at(places)
             self.launch(function, geometry, stream, pointers, is_table=is_table)
             return 0
 

@@ -22,7 +22,7 @@
 // OTHER: at phase 'nvvm' is not on the way to target 'rocdl:gfx942' but to nvvm; phases of this target: torch,
 
 // GPU-NOT:    @main
-// GPU:        gpu.launch_func @kernel_0_kernel::@kernel_0_kernel blocks in (%c4, %c1, %c1) threads in (%c256, %c1, %c1)
+// GPU:        gpu.launch_func @kernel_0_kernel::@kernel_0_kernel blocks in (%c8, %c1, %c1) threads in (%c256, %c1, %c1)
 // GPU:        gpu.func @kernel_0_kernel
 // GPU:          gpu.barrier
 // NVVM:       llvm.func @kernel_0_kernel

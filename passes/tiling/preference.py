@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from magweld.passes.tiling.cost import Cost
 from magweld.passes.tiling.loads_in_flight import moved_by_thread
 from magweld.passes.tiling.regions import OperatorModel
 from magweld.passes.tiling.tile_sizes import shapes_of_tiles
@@ -31,7 +34,7 @@ def preference(
         transposed: Whether threads stage what they read across its rows: long rows of
             results are short ones there, so that transactions and footprint count.
         streamed_by: The device whose threads stream tiles, None where they do not:
-            what each of them moves counts there.
+            what each of them moves counts there, and transactions that are wasted.
     """
     shapes = shapes_of_tiles(root.whole_tile, plan.tile, root.runtime)
     rows = plan.tile[-1] / root.grid_extents[-1] if plan.tile else 1.0
@@ -41,9 +44,18 @@ def preference(
         cost = plan.cost
         return (shapes, blocks, cost.tile_traffic, -run, cost.footprint, cost.seconds)
     if streamed_by is not None:
-        moved = moved_by_thread(plan.cost.tile_traffic, plan.tiles.grid, streamed_by)
-        return (shapes, blocks, moved, -run, -rows, plan.cost.footprint)
+        cost = plan.cost
+        moved = moved_by_thread(cost.tile_traffic, plan.tiles.grid, streamed_by)
+        return (shapes, blocks, _wasted(cost), moved, -run, -rows, cost.footprint)
     return (shapes, blocks, -rows, -run, plan.cost.footprint, plan.cost.seconds)
+
+
+def _wasted(cost: Cost) -> int:
+    """Return by how many powers of two tiles move more than memory does.
+
+    Pieces of rows that transactions are too wide for do.
+    """
+    return round(math.log2(max(1, cost.tile_traffic) / max(1, cost.traffic)))
 
 
 def _run(root: OperatorModel, tile: tuple[int, ...]) -> int:

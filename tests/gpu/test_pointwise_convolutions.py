@@ -128,7 +128,7 @@ class Case:
 
 # All of it is run for one of each, and for the others with `--whole`.
 CASES = [
-    Case(between_windows, ((1, 16, 8, 8), (16, 1, 3, 3), (32, 16, 1, 1)), True),
+    Case(between_windows, ((1, 64, 8, 8), (64, 1, 3, 3), (64, 64, 1, 1)), True),
     Case(residual, ((1, 16, 4, 20), (16, 16, 1, 1), (16,)), True),
     Case(row, ((2, 16, 24), (16, 16, 1)), True),
     Case(pixels, ((1, 5, 7, 7), (3, 5, 1, 1), (3,))),
