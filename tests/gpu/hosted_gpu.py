@@ -164,8 +164,10 @@ def interpreted_kernels(text: str, target: str) -> dict[str, Interpreted]:
                 if key not in made:
                     made[key] = _interpreted(functions[part.callee], *key[1:], chosen)
             parts = [made[one.callee, one.members] for one in call.parts or (call,)]
-            name = call.callee if call.parts else parts[0].name
-            kernels[name] = _one_after_another(parts)
+            # Kernels that have no code together are launched apart.
+            kernels.update((one.name, _one_after_another([one])) for one in parts)
+            if call.parts:
+                kernels[call.callee] = _one_after_another(parts)
     return kernels
 
 
