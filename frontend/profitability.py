@@ -161,7 +161,7 @@ class Profitability:
         kept = {id(record) for record in records}
         self._open = {key: one for key, one in self._open.items() if key in kept}
         self._later = {key: one for key, one in self._later.items() if key in kept}
-        together = self._lost_together.items()
+        together = list(self._lost_together.items())
         self._lost_together = {at: lost for at, lost in together if at[0] in kept}
         new = records[0]
         if self._compares and new.is_timed:
@@ -201,6 +201,8 @@ class Profitability:
         if torch.are_deterministic_algorithms_enabled():
             return None  # results must not depend on times
         if is_new and lost is not None and lost.left > 0:
+            if kind not in self.lost:
+                lost.left -= 1  # there is no room to know it by: nobody else counts it
             return _Times(is_lost=True)
         if sys.gettrace() is not None or sys.getprofile() is not None:
             return None  # a debugger or a profiler takes the time
@@ -244,7 +246,8 @@ class Profitability:
 
     def _lose(self, kind: Kind, at: tuple[int, Kind], lost: _Lost) -> None:
         """Take note that hits do not pay for calls of a kind."""
-        self._lost_together[at] = lost
+        if len(self._lost_together) < KINDS:
+            self._lost_together[at] = lost
         if len(self.lost) < KINDS:
             self.lost[kind] = lost
             lost.is_known = False
@@ -338,8 +341,10 @@ class Profitability:
 
     def _regain(self, lost: _Lost) -> None:
         """Have calls answered by records again."""
-        self.lost = {kind: one for kind, one in self.lost.items() if one is not lost}
-        together = self._lost_together.items()
+        # Other threads may add to them: what is looked through is a copy.
+        kinds = list(self.lost.items())
+        self.lost = {kind: one for kind, one in kinds if one is not lost}
+        together = list(self._lost_together.items())
         self._lost_together = {at: one for at, one in together if one is not lost}
         self._eager += lost.take_eager()
 
@@ -354,7 +359,8 @@ class Profitability:
     def _dismiss(self, record: Record) -> None:
         """Compare a record no more."""
         self._open.pop(id(record), None)
-        self._times = {at: t for at, t in self._times.items() if at[0] != id(record)}
+        times = list(self._times.items())
+        self._times = {at: one for at, one in times if at[0] != id(record)}
         self.is_open = bool(self._open or self.lost)
 
     def describe(self) -> list[str]:

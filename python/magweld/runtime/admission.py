@@ -25,10 +25,12 @@ class Likeness:
 
     def __init__(self) -> None:
         self._alike: Callable[..., bool] | None = None
+        self._count = 0
 
     def learn(self, tensors: Sequence[Tensor]) -> None:
         """Remember tensors, if they are the first and of torch's own classes."""
         if self._alike is None and all(type(t) in self._PLAIN for t in tensors):
+            self._count = len(tensors)
             self._alike = TensorGuards(
                 *tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None
             ).check
@@ -38,7 +40,12 @@ class Likeness:
 
         Neither this nor the tensors are seen by a mode of torch unless one is active.
         """
-        return self._alike is not None and self._alike(*values)
+        # The guards raise an error for another number of values.
+        return (
+            self._alike is not None
+            and len(values) == self._count
+            and self._alike(*values)
+        )
 
 
 class Admission:
