@@ -111,6 +111,6 @@ class Compared:
         """Whether the kinds that are known tell enough of the others."""
         if self.record.lifted is None:
             return bool(self.paying)
-        if any(self.ratios[kind] > TOLERATED for kind in self.undecided):
+        if any(self.ratios[kind] > TOLERATED for kind in list(self.undecided)):
             return False
         return len(self.paying) >= (KINDS if self.losing else _AGREEING)

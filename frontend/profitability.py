@@ -333,18 +333,18 @@ class Profitability:
             lost.renew(times)
         elif len(self.lost) < KINDS:
             lost = _Lost(times)
-            for kind in times.kinds:
+            # Other threads may add to them.
+            kinds = sorted(list(times.kinds), key=repr)
+            for kind in kinds:
                 self._lose(kind, at, lost)
-            self._tell(_describe(min(times.kinds, key=repr), times))
+            self._tell(_describe(kinds[0], times))
         else:
             self._dismiss(record)
 
     def _regain(self, lost: _Lost) -> None:
         """Have calls answered by records again."""
-        # Other threads may add to them: what is looked through is a copy.
-        kinds = list(self.lost.items())
-        self.lost = {kind: one for kind, one in kinds if one is not lost}
-        together = list(self._lost_together.items())
+        known, together = list(self.lost.items()), list(self._lost_together.items())
+        self.lost = {kind: one for kind, one in known if one is not lost}
         self._lost_together = {at: one for at, one in together if one is not lost}
         self._eager += lost.take_eager()
 
