@@ -20,10 +20,10 @@ PutBack = Callable[[], None]
 
 
 class SavedMemory(NamedTuple):
-    """A tensor and its whole memory before a write."""
+    """A tensor and its whole memory before a write; one of inference has no version."""
 
     tensor: torch.Tensor
-    version: int
+    version: int | None
     data: torch.UntypedStorage
     form: tuple[Any, ...]
 
@@ -31,7 +31,8 @@ class SavedMemory(NamedTuple):
     def of(tensor: torch.Tensor) -> SavedMemory:
         """Save the memory of a tensor."""
         data = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]
-        return SavedMemory(tensor, tensor._version, data, _form_of(tensor))
+        version = None if tensor.is_inference() else tensor._version
+        return SavedMemory(tensor, version, data, _form_of(tensor))
 
     def restore(self) -> None:
         """Make the memory, and the tensor that was written, what they were."""
@@ -42,7 +43,8 @@ class SavedMemory(NamedTuple):
         if _form_of(tensor) != self.form:
             with torch.no_grad():
                 tensor.set_(storage, *self.form)
-        torch._C._autograd._unsafe_set_version_counter((tensor,), (self.version,))
+        if self.version is not None:
+            torch._C._autograd._unsafe_set_version_counter((tensor,), (self.version,))
 
 
 def _form_of(tensor: torch.Tensor) -> tuple[Any, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 import torch
 from torch import nn
@@ -225,3 +227,35 @@ def test_views_that_begin_to_overlap(program):
             mine.div_(10), theirs.div_(10)
     # Beside each other they may lie anywhere.
     assert fast.stats()["hits"] >= 8, fast.explain(recompiles=True)
+
+
+def rows_of_what_is_written(x, index):
+    x.mul_(2)
+    return x[index]
+
+
+def written_behind_a_break(x, index):
+    y = x + 0
+    gc.collect()
+    y.data = y.data.clone()
+    y.mul_(y.storage_offset() + 2)
+    return y[index]
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
+@pytest.mark.parametrize("program", [rows_of_what_is_written, written_behind_a_break])
+def test_tensors_without_versions_are_put_back(program, mode):
+    """An operator may raise behind the write; tensors of inference count none."""
+    fast = trace(program, backend="eager")
+    for place in (0, 1, 1, 5, 1):
+        with mode():
+            mine, theirs = torch.ones(3, 4), torch.ones(3, 4)
+            index = torch.tensor([place])
+            if place < 3:
+                assert torch.equal(fast(mine, index), program(theirs, index))
+            else:
+                for run, x in ((fast, mine), (program, theirs)):
+                    with pytest.raises(IndexError):
+                        run(x, index)
+            assert torch.equal(mine, theirs)
+    assert fast.stats()["hits"]
