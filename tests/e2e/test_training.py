@@ -208,7 +208,7 @@ def test_results_that_follow_from_each_other() -> None:
                 result.retain_grad()
             sum(result.sum() for result in results).backward()
             outcomes.append([t.grad for t in (*leaves, *results[:2])])
-        torch.testing.assert_close(*outcomes)
+        torch.testing.assert_close(*outcomes, rtol=1e-5, atol=1e-4)  # gradients of 100
     compiled = traced.records[0].compiled
     assert isinstance(compiled, TrainingGraph)
     halves = [half for one in compiled.backward for half in one.compiled.values()]

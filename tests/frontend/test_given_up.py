@@ -141,6 +141,12 @@ def test_types_and_values_are_those_of_eager(
         assert seen_of(fast, given()) == expected, fast.explain()
 
 
+@pytest.fixture(autouse=True)
+def _no_mode_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take back what torch knows of modes: threads of other tests write it as well."""
+    monkeypatch.setattr(dispatch, "_is_in_torch_dispatch_mode", False)
+
+
 def around() -> tuple[Any, ...]:
     """Return what a program may see of what observes it."""
     return (

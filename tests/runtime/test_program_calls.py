@@ -55,8 +55,12 @@ def test_wrong_number_of_arguments_is_refused(
     no_externals: RunExternal, chain_program: Program
 ) -> None:
     loaded = LoadedProgram(chain_program, no_externals)
-    with pytest.raises(InputMismatchError, match="2 arguments, expected 1"):
-        loaded([torch.zeros(SHAPE)] * 2)
+    for _ in range(2):  # the second time behind a call of the right number
+        for count in (0, 2):
+            message = f"{count} arguments, expected 1"
+            with pytest.raises(InputMismatchError, match=message):
+                loaded([torch.zeros(SHAPE)] * count)
+        loaded([torch.zeros(SHAPE)])
 
 
 def test_wrapped_tensor_is_refused(
