@@ -63,12 +63,8 @@ def check(outcome: Outcome, artifact: Any, case: Work) -> None:
     types = [t.dtype for t in tensors_of(found)]
     if types != [t.dtype for t in tensors_of(eager)]:
         outcome.problems.append(f"results of types {types}")
-    if outcome.packed.case == "attention-large":
-        # Scores in double precision have no room.
-        exact = case.function(*(x.float() for x in case.tensors))
-    else:
-        doubles = (x.double() if x.is_floating_point() else x for x in case.tensors)
-        exact = case.function(*doubles)
+    doubles = (x.double() if x.is_floating_point() else x for x in case.tensors)
+    exact = case.function(*doubles)
     outcome.torch_error = relative_error(eager, exact)
     outcome.error = relative_error(found, exact)
     if not outcome.error <= tolerance(outcome.packed.dtype, outcome.torch_error):

@@ -201,8 +201,6 @@ class Profitability:
         if torch.are_deterministic_algorithms_enabled():
             return None  # results must not depend on times
         if is_new and lost is not None and lost.left > 0:
-            if kind not in self.lost:
-                lost.left -= 1  # there is no room to know it by: nobody else counts it
             return _Times(is_lost=True)
         if sys.gettrace() is not None or sys.getprofile() is not None:
             return None  # a debugger or a profiler takes the time
