@@ -31,10 +31,10 @@ from device_coverage import DTYPES, in_child
 from emulated_gpu import (
     EmulatedDriver,
     EmulatedGpu,
+    HostDriver,
     compile_in_process,
     emulated,
     missing,
-    pointers_at,
 )
 from memory_counters import Access, MemoryCounters
 from reporting import report_file, write_report
@@ -42,7 +42,7 @@ from traced_amd import SECTOR, traced
 
 from magweld.artifact import KernelStep, Program
 from magweld.importer.importer import ImportedGraph
-from magweld.runtime.gpu.driver import DeviceError, Geometry
+from magweld.runtime.gpu.driver import Geometry
 from magweld.targets import parse_target
 
 TARGETS = ("nvvm:sm_80", "rocdl:gfx942")
@@ -98,7 +98,7 @@ class Counts:
 
 
 @dataclass
-class CountingDriver:
+class CountingDriver(HostDriver):
     """A driver whose launches are counted; each kernel once.
 
     Attributes:
@@ -110,37 +110,18 @@ class CountingDriver:
     load: Callable[[bytes], Any]
     counted: dict[str, MemoryCounters] = field(default_factory=dict)
 
-    def function(self, module: Any, kernel: str, shared_bytes: int) -> Any:
-        """Return what `prepare` takes."""
-        return module, kernel
-
-    def prepare(
+    def launch(
         self,
         function: Any,
         geometry: Geometry,
         stream: int,
-        places: Sequence[int],
+        pointers: Sequence[int],
         *,
         is_table: bool = False,
-    ) -> Callable[[], int]:
-        """Return what counts all blocks of a kernel on the pointers that lie there."""
-
-        def run() -> int:
-            counters = self.run(function, geometry, pointers_at(places))
-            self.counted.setdefault(function[1], counters)
-            return 0
-
-        return run
-
-    def error(self, id: str, code: int) -> DeviceError:
-        """Return an error, which no kernel here makes."""
-        return DeviceError(id, f"error {code}")
-
-    def synchronize(self, stream: int) -> None:
-        """Return: nothing is left to be done."""
-
-    def unload(self, module: Any) -> None:
-        """Leave the code to the garbage collector."""
+    ) -> None:
+        """Count all blocks of a kernel."""
+        counters = self.run(function, geometry, pointers)
+        self.counted.setdefault(function[1], counters)
 
 
 def _amd_driver(graph: ImportedGraph, target: str) -> CountingDriver:

@@ -47,14 +47,57 @@ def missing() -> str:
     return ""
 
 
-def pointers_at(places: Sequence[int]) -> list[int]:
-    """Return the pointers that lie at addresses now, as a launch reads them."""
-    return [ctypes.c_uint64.from_address(place).value for place in places]
+class HostDriver:
+    """What drivers share that run a launch at once, in the memory of the host."""
+
+    def launch(
+        self,
+        function: Any,
+        geometry: Geometry,
+        stream: int,
+        pointers: Sequence[int],
+        *,
+        is_table: bool = False,
+    ) -> None:
+        """Run all blocks of a kernel, whose parameters lie as a table of them does."""
+        raise NotImplementedError
+
+    def function(self, module: Any, kernel: str, shared_bytes: int) -> Any:
+        """Return what `launch` and `prepare` take."""
+        return module, kernel
+
+    def prepare(
+        self,
+        function: Any,
+        geometry: Geometry,
+        stream: int,
+        places: Sequence[int],
+        *,
+        is_table: bool = False,
+    ) -> Callable[[], int]:
+        """Return what launches a kernel on the pointers that lie there then."""
+
+        def run() -> int:
+            pointers = [ctypes.c_uint64.from_address(place).value for place in places]
+            self.launch(function, geometry, stream, pointers, is_table=is_table)
+            return 0
+
+        return run
+
+    def error(self, id: str, code: int) -> DeviceError:
+        """Return an error, which no kernel here makes."""
+        return DeviceError(id, f"error {code}")
+
+    def synchronize(self, stream: int) -> None:
+        """Return: nothing is left to be done."""
+
+    def unload(self, module: Any) -> None:
+        """Leave the code to the garbage collector."""
 
 
 @dataclass
-class EmulatedDriver:
-    """A driver that runs what is launched, at once.
+class EmulatedDriver(HostDriver):
+    """A driver whose kernels are machine code, run by the emulator.
 
     Attributes:
         seconds: What each launch took, by kernel.
@@ -74,10 +117,6 @@ class EmulatedDriver:
         """Return a code object in memory."""
         return self._emulate.CodeObject(image)
 
-    def function(self, module: Any, kernel: str, shared_bytes: int) -> Any:
-        """Return what `launch` takes."""
-        return module, kernel
-
     def launch(
         self,
         function: Any,
@@ -94,34 +133,6 @@ class EmulatedDriver:
             code, kernel, geometry.grid, geometry.block, geometry.shared_bytes, pointers
         )
         self.seconds.append((kernel, time.monotonic() - start))
-
-    def prepare(
-        self,
-        function: Any,
-        geometry: Geometry,
-        stream: int,
-        places: Sequence[int],
-        *,
-        is_table: bool = False,
-    ) -> Callable[[], int]:
-        """Return what runs all blocks of a kernel on the pointers that lie there."""
-
-        def run() -> int:
-            pointers = pointers_at(places)
-            self.launch(function, geometry, stream, pointers, is_table=is_table)
-            return 0
-
-        return run
-
-    def error(self, id: str, code: int) -> DeviceError:
-        """Return an error, which no kernel here makes."""
-        return DeviceError(id, f"error {code}")
-
-    def synchronize(self, stream: int) -> None:
-        """Return: nothing is left to be done."""
-
-    def unload(self, module: Any) -> None:
-        """Leave the code to the garbage collector."""
 
 
 def _mend_signs() -> None:

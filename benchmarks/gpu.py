@@ -193,11 +193,11 @@ def check_all(
         if group
     ]
     outcomes: list[Outcome] = []
-    missing: list[tuple[Packed, str]] = []
+    missing: list[Packed] = []
     measured_by = end - 0.2 * options.seconds
-    for worker, found, said in check_and_measure(workers, prepared_by, measured_by):
+    for worker, found, _ in check_and_measure(workers, prepared_by, measured_by):
         outcomes += found
-        missing += [(one, said) for one in worker.packed[len(found) :]]
+        missing += worker.packed[len(found) :]
         for one in found:
             print(row(one), flush=True)
         write(options, report, outcomes)
@@ -208,10 +208,9 @@ def check_all(
     return outcomes
 
 
-def _alone(folder: Path, end: float, missing: tuple[Packed, str]) -> Outcome:
-    packed, said = missing
+def _alone(folder: Path, end: float, packed: Packed) -> Outcome:
     seconds = min(ALONE_SECONDS, end - time.monotonic())
-    outcome = check_alone(worker_command(folder, [packed]), packed, seconds, said)
+    outcome = check_alone(worker_command(folder, [packed]), packed, seconds)
     print(row(outcome), flush=True)
     return outcome
 

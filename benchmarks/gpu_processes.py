@@ -118,19 +118,18 @@ def check_and_measure(
             yield worker, found, said
 
 
-def check_alone(
-    command: list[str], packed: Packed, seconds: float, said: str
-) -> Outcome:
-    """Check an artifact in a process of its own; `said` is of an earlier one."""
+def check_alone(command: list[str], packed: Packed, seconds: float) -> Outcome:
+    """Check an artifact in a process of its own."""
     worker = Worker(command, [packed])
+    late = ""
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(worker.prepare)
         try:
             reading.result(max(seconds, 1.0))
         except TimeoutError:
-            said = f"not done in {seconds:.0f} s"
+            late = f"not done in {seconds:.0f} s"
         ended = worker.end()
-    problem = said if said.startswith("not done") else ended
+    problem = late or ended
     return next(iter(worker.outcomes), Outcome(packed, problems=[problem]))
 
 

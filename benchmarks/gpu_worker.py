@@ -13,7 +13,6 @@ import fcntl
 import json
 import math
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -229,18 +228,11 @@ def lock_tuning(path: Path) -> None:
     from torch._inductor.runtime.benchmarking import benchmarker
 
     measure = benchmarker.benchmark_gpu
-    held = threading.local()
 
     def alone(*args: Any, **kwargs: Any) -> Any:
-        if getattr(held, "by_this_thread", False):
-            return measure(*args, **kwargs)  # it calls itself
         with open(path, "a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            held.by_this_thread = True
-            try:
-                return measure(*args, **kwargs)
-            finally:
-                held.by_this_thread = False
+            return measure(*args, **kwargs)
 
     benchmarker.benchmark_gpu = alone  # type: ignore[method-assign]
 

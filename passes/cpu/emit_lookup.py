@@ -34,12 +34,8 @@ def _erf(x: ir.Value) -> ir.Value:
     of = Lanes(x)
     size = of.at_most(math.AbsFOp(x).result, polynomials.ERF_END)
     scale = of.real(polynomials.ERF_PARTS_PER_UNIT)
-    # The nearest middle of a part is a number in the lowest bits; the rest is at most
-    # half of a part.
     shifted = of.fma(size, scale, of.real(ROUNDER))
-    middle = of.sub(shifted, of.real(ROUNDER))
-    rest = of.fma(size, scale, arith.NegFOp(middle).result)
-    quotient = _polynomial(of, rest, of.bits(shifted), polynomials.erf_parts())
+    quotient = _of_part(of, size, scale, shifted, polynomials.erf_parts())
     result = of.at_most(of.mul(size, quotient), 1.0)
     return math.CopySignOp(result, x).result
 
@@ -55,11 +51,31 @@ def _tanh(x: ir.Value) -> ir.Value:
     scale = of.real(polynomials.TANH_PARTS_PER_UNIT)
     shifted = of.fma(size, scale, of.real(ROUNDER))
     shifted = of.at_most(shifted, ROUNDER + polynomials.TANH_LAST_PART)
-    middle = of.sub(shifted, of.real(ROUNDER))
-    # Exact, as the scale is a power of two.
-    rest = of.fma(size, scale, arith.NegFOp(middle).result)
-    result = _polynomial(of, rest, of.bits(shifted), polynomials.tanh_parts())
+    # The rest is exact, as the scale is a power of two.
+    result = _of_part(of, size, scale, shifted, polynomials.tanh_parts())
     return math.CopySignOp(of.at_most(result, 1.0), x).result
+
+
+def _of_part(
+    of: Lanes,
+    size: ir.Value,
+    scale: ir.Value,
+    shifted: ir.Value,
+    parts: Sequence[Sequence[float]],
+) -> ir.Value:
+    """Evaluate the polynomial of the part that a number lies in.
+
+    Args:
+        of: The lanes.
+        size: The number.
+        scale: How many parts there are in a unit.
+        shifted: The scaled number plus `ROUNDER`: the nearest middle of a part is a
+            number in the lowest bits.
+        parts: Coefficients of each part, of the distance from its middle.
+    """
+    middle = of.sub(shifted, of.real(ROUNDER))
+    rest = of.fma(size, scale, arith.NegFOp(middle).result)
+    return _polynomial(of, rest, of.bits(shifted), parts)
 
 
 def _polynomial(

@@ -201,10 +201,10 @@ def test_what_is_left_is_checked_alone() -> None:
     (packed,) = packed_of("f32")
     script = FAKE.format(lines=lines_of([packed]), ready=False, timed=[], code=0)
     command = [sys.executable, "-c", script]
-    assert not processes.check_alone(command, packed, 60, "before").problems
+    assert not processes.check_alone(command, packed, 60).problems
     failing = [sys.executable, "-c", "raise SystemExit(7)"]
-    outcome = processes.check_alone(failing, packed, 60, "before")
+    outcome = processes.check_alone(failing, packed, 60)
     assert outcome.problems[0].startswith("its process ended (7)")
     endless = [sys.executable, "-c", "import time; time.sleep(600)"]
-    outcome = processes.check_alone(endless, packed, 1, "before")
+    outcome = processes.check_alone(endless, packed, 1)
     assert outcome.problems == ["not done in 1 s"]

@@ -35,10 +35,38 @@ def context() -> Iterator[None]:
         yield
 
 
+def joined(arguments: str, bodies: str, count: int, rows: int, width: int) -> str:
+    """Return a function that joins the results `%r0`, `%r1`, ... of its bodies.
+
+    Args:
+        arguments: Of the function.
+        bodies: What computes the results.
+        count: How many results there are.
+        rows: Of each result.
+        width: Columns of each result.
+    """
+    part, row = f"tensor<{rows}x{width}xf32>", f"tensor<{rows}xf32>"
+    whole = f"tensor<{rows}x{width * count}xf32>"
+    made = ", ".join(f"%r{n}" for n in range(count))
+    types = ", ".join([part] * count)
+    return f"""
+#whole = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+#column = affine_map<(i, j) -> (j)>
+func.func @main({arguments}) -> {whole} {{
+  %zero = arith.constant 0.0 : f32
+  %z = tensor.empty() : {row}
+  %f = linalg.fill ins(%zero : f32) outs(%z : {row}) -> {row}
+  %e = tensor.empty() : {part}{bodies}
+  %c = tensor.concat dim(1) {made} : ({types}) -> {whole}
+  return %c : {whole}
+}}
+"""
+
+
 def shares_of_rows(count: int) -> str:
     """Return what divides rows of tensors by their sums, and joins the results."""
     part, row = f"tensor<{ROWS}x{WIDTH}xf32>", f"tensor<{ROWS}xf32>"
-    whole = f"tensor<{ROWS}x{WIDTH * count}xf32>"
     arguments = ", ".join(f"%x{n}: {part}" for n in range(count))
     bodies = "".join(
         f"""
@@ -58,20 +86,7 @@ def shares_of_rows(count: int) -> str:
   }} -> {part}"""
         for n in range(count)
     )
-    made = ", ".join(f"%r{n}" for n in range(count))
-    types = ", ".join([part] * count)
-    return f"""
-#whole = affine_map<(i, j) -> (i, j)>
-#row = affine_map<(i, j) -> (i)>
-func.func @main({arguments}) -> {whole} {{
-  %zero = arith.constant 0.0 : f32
-  %z = tensor.empty() : {row}
-  %f = linalg.fill ins(%zero : f32) outs(%z : {row}) -> {row}
-  %e = tensor.empty() : {part}{bodies}
-  %c = tensor.concat dim(1) {made} : ({types}) -> {whole}
-  return %c : {whole}
-}}
-"""
+    return joined(arguments, bodies, count, ROWS, WIDTH)
 
 
 def scaled_rows(tensors: Sequence[str]) -> str:
@@ -82,7 +97,7 @@ def scaled_rows(tensors: Sequence[str]) -> str:
     """
     rows, width, count = 64, 256, len(tensors)
     part, row = f"tensor<{rows}x{width}xf32>", f"tensor<{rows}xf32>"
-    vector, whole = f"tensor<{width}xf32>", f"tensor<{rows}x{width * count}xf32>"
+    vector = f"tensor<{width}xf32>"
     read = [f"{tensor}: {part}" for tensor in dict.fromkeys(tensors)]
     arguments = ", ".join([*read, *(f"%w{n}: {vector}" for n in range(count))])
     bodies = "".join(
@@ -104,21 +119,7 @@ def scaled_rows(tensors: Sequence[str]) -> str:
   }} -> {part}"""
         for n, x in enumerate(tensors)
     )
-    made = ", ".join(f"%r{n}" for n in range(count))
-    types = ", ".join([part] * count)
-    return f"""
-#whole = affine_map<(i, j) -> (i, j)>
-#row = affine_map<(i, j) -> (i)>
-#column = affine_map<(i, j) -> (j)>
-func.func @main({arguments}) -> {whole} {{
-  %zero = arith.constant 0.0 : f32
-  %z = tensor.empty() : {row}
-  %f = linalg.fill ins(%zero : f32) outs(%z : {row}) -> {row}
-  %e = tensor.empty() : {part}{bodies}
-  %c = tensor.concat dim(1) {made} : ({types}) -> {whole}
-  return %c : {whole}
-}}
-"""
+    return joined(arguments, bodies, count, rows, width)
 
 
 def body_of(text: str, name: str) -> tuple[ir.Module, GraphBody]:
