@@ -509,7 +509,8 @@ def _sized(
             like=compiled.loaded,
         )
         form = replace(compiled, imported=imported, program=program, loaded=loaded)
-        return SizedForm(form, len(relation.shapes), program.arena_bytes)
+        arena_bytes = program.arena_bytes if loaded.has_own_arena else 0
+        return SizedForm(form, len(relation.shapes), arena_bytes)
 
     is_whole = not compiled.imported.has_inner_extents
     return SizedGraph(relation, compiled, at, reference, races, is_whole)

@@ -19,7 +19,7 @@ from magweld.artifact import (
     Step,
     Value,
 )
-from magweld.runtime.binding import RunExternal
+from magweld.runtime.frame import RunExternal
 from magweld.runtime.worker_pool import WorkerPool
 
 

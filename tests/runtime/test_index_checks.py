@@ -22,7 +22,7 @@ from magweld.artifact import (
 )
 from magweld.importer.row_gradients import PLACES_BY_ROW
 from magweld.runtime import index_scan
-from magweld.runtime.frame import Frame
+from magweld.runtime.frame import Form, Frame
 from magweld.runtime.index_checks import bind_index_checks, native_checks
 from magweld.runtime.layout import Layout
 from magweld.runtime.memory import Constants
@@ -53,9 +53,9 @@ class Checks:
         layout = Layout(program(counts, kind))
         names = {step.node: check for step in layout.program.steps}
         self.found = native_checks(layout, names)
-        self.frame = Frame(
-            layout, Constants((), torch.device("cpu")), checks=self.found
-        )
+        form = Form(layout.signatures, self.run)
+        constants = Constants((), torch.device("cpu"))
+        self.frame = Frame(layout, form, constants, checks=self.found)
         self.ran: list[str] = []
         steps = [(layout.program.steps[n], one) for n, one in self.found.items()]
         self.act = bind_index_checks(self.frame, steps, self.run)
@@ -167,12 +167,14 @@ def bounds_of(kind: str, read: int, written: int, bounds: Sequence[int]) -> Any:
     layout = Layout(Program(values, (step,), (), arena_bytes=0))
     checks: dict[str, NativeCheck] = {"check": BOUNDS}
     assert native_checks(layout, checks) == {0: BOUNDS}
-    frame = Frame(layout, Constants((), torch.device("cpu")), checks={0: BOUNDS})
     ran: list[str] = []
 
     def run(node: str, tensors: Sequence[Tensor]) -> list[Tensor]:
         ran.append(node)
         return [torch.full((written,), 7, dtype=KINDS[kind])]
+
+    constants = Constants((), torch.device("cpu"))
+    frame = Frame(layout, Form(layout.signatures, run), constants, checks={0: BOUNDS})
 
     act = bind_index_checks(frame, [(step, BOUNDS)], run)
     arguments = [torch.zeros(ROWS, dtype=KINDS[kind])]
@@ -224,7 +226,8 @@ class Orders:
         checks: dict[str, NativeCheck] = {"order": order}
         assert native_checks(layout, checks) == {0: order}
         constants = Constants((), torch.device("cpu"))
-        self.frame = Frame(layout, constants, checks={0: order})
+        form = Form(layout.signatures, self.run)
+        self.frame = Frame(layout, form, constants, checks={0: order})
         self.ran: list[str] = []
         self.act = bind_index_checks(self.frame, [(step, order)], self.run)
 

@@ -22,7 +22,7 @@ from magweld.artifact import (
     TileRun,
 )
 from magweld.runtime import perf_map
-from magweld.runtime.binding import RunExternal
+from magweld.runtime.frame import RunExternal
 from magweld.runtime.loader import Kernels
 from magweld.runtime.machine import kernel_symbols
 from magweld.runtime.names import kernel_names

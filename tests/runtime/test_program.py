@@ -16,8 +16,8 @@ from magweld.artifact import (
     Program,
     Value,
 )
-from magweld.runtime.binding import RunExternal
 from magweld.runtime.errors import ProgramError
+from magweld.runtime.frame import RunExternal
 from magweld.runtime.program import LoadedProgram
 
 INPUT, ARENA, OUTPUT = Place.INPUT, Place.ARENA, Place.OUTPUT
@@ -274,6 +274,43 @@ def test_wrong_external_results_are_refused(
     loaded = LoadedProgram(external_program(place), lambda node, tensors: results)
     with pytest.raises(ProgramError, match=f"external node 'f'.*{message}"):
         loaded([torch.zeros(SHAPE)])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (torch.zeros(4, 1), "has shape"),
+        (torch.zeros(SHAPE, dtype=torch.float64), "has dtype"),
+        (torch.zeros(SHAPE, device="meta"), "is on meta"),
+        (torch.zeros(SHAPE).to_sparse(), "has layout"),
+        (3.0, "is a float"),
+    ],
+)
+def test_results_are_refused_behind_others_that_were_right(
+    external_program: Callable[..., Program], wrong: Any, message: str
+) -> None:
+    given: list[Any] = [torch.ones(SHAPE), torch.ones(SHAPE), wrong, torch.ones(SHAPE)]
+    x, results = torch.zeros(SHAPE), iter(given)
+    loaded = LoadedProgram(external_program(ADOPTED), lambda *_: (next(results),))
+    for _ in range(2):
+        assert torch.equal(loaded([x])[0], given[0])
+    with pytest.raises(ProgramError, match=f"external node 'f'.*{message}"):
+        loaded([x])
+    assert torch.equal(loaded([x])[0], given[0])
+
+
+def test_what_lies_or_reads_otherwise_is_copied_behind_plain_results(
+    external_program: Callable[..., Program],
+) -> None:
+    plain = torch.arange(float(SHAPE[0] * SHAPE[1])).view(SHAPE)
+    others = [plain.T.contiguous().T, torch._neg_view(-plain), plain[:, :]]
+    results = iter([plain, plain, *others])
+    loaded = LoadedProgram(external_program(ADOPTED), lambda *_: (next(results),))
+    for _ in range(2 + len(others)):
+        (found,) = loaded([torch.zeros(SHAPE)])
+        assert torch.equal(found, plain)
+        assert found.is_contiguous()
+        assert not found.is_neg()
 
 
 def test_scalars_and_empty_tensors() -> None:

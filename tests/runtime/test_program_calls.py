@@ -14,8 +14,8 @@ from magweld.artifact import (
     Program,
 )
 from magweld.runtime.admission import Admission
-from magweld.runtime.binding import RunExternal
 from magweld.runtime.errors import InputMismatchError
+from magweld.runtime.frame import RunExternal
 from magweld.runtime.program import LoadedProgram
 
 INPUT, ARENA, OUTPUT = Place.INPUT, Place.ARENA, Place.OUTPUT

@@ -15,7 +15,7 @@ from magweld.artifact import (
     Program,
     Value,
 )
-from magweld.runtime.binding import RunExternal
+from magweld.runtime.frame import RunExternal
 from magweld.runtime.program import LoadedProgram
 
 INPUT, ARENA, OUTPUT = Place.INPUT, Place.ARENA, Place.OUTPUT

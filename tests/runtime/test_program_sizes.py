@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+import torch
+from torch import Tensor
 
 from magweld.artifact import (
     ExternalStep,
@@ -18,6 +21,7 @@ from magweld.diagnostics import UnsupportedError
 from magweld.program_sizes import program_at, require_sizes
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.layout import Layout
+from magweld.runtime.program import LoadedProgram
 from magweld.runtime.validation import check_program, check_sizes
 
 SIZE = 37
@@ -89,3 +93,72 @@ def test_what_sizes_change_is_checked_for_each() -> None:
     moving = replace(CACHE, values=tuple(values), arena_bytes=2048)
     found = check_sizes(program_at(moving, (5,)), check_program(moving))
     assert found.like is None
+
+
+def external_cache(program: Program) -> Program:
+    """Return a program whose first step is no kernel either."""
+    return replace(program, steps=(ExternalStep("row", (), (1,)), program.steps[1]))
+
+
+class Attention:
+    """Runs the steps of `external_cache`; remembers where the row of the arena was."""
+
+    def __init__(self, added: float) -> None:
+        self.added = added
+        self.rows: list[int] = []
+
+    def __call__(self, node: str, tensors: Sequence[Tensor]) -> tuple[Tensor]:
+        if node == "row":
+            return (torch.full((7,), self.added),)
+        cache, row = tensors
+        self.rows.append(row.data_ptr())
+        return (cache + row[0],)
+
+
+def test_programs_for_sizes_of_others_memory_take_the_same_frames() -> None:
+    stood_for = external_cache(CACHE)
+    like = LoadedProgram(stood_for, Attention(0.0))
+    ran = {size: Attention(float(size)) for size in (5, 6)}
+    sized = {
+        size: LoadedProgram(program_at(stood_for, (size,)), run, like=like)
+        for size, run in ran.items()
+    }
+    for size in (5, 6, 5, 5, 6):
+        x = torch.randn(size, 4)
+        (result,) = sized[size]([x])
+        assert torch.equal(result, x + size)
+    assert len({*ran[5].rows, *ran[6].rows}) == 1
+    assert not any(program.has_own_arena for program in sized.values())
+
+
+@pytest.mark.parametrize("place", [Place.ARENA, Place.OUTPUT])
+def test_programs_with_memory_of_their_sizes_have_frames_of_their_own(
+    place: Place,
+) -> None:
+    values = list(external_cache(CACHE).values)
+    values[2] = replace(values[2], place=place, offset=128 * (place is Place.ARENA))
+    stood_for = replace(external_cache(CACHE), values=tuple(values), arena_bytes=1024)
+    like = LoadedProgram(stood_for, Attention(0.0))
+    sized = LoadedProgram(program_at(stood_for, (5,)), Attention(1.0), like=like)
+    x = torch.randn(5, 4)
+    (result,) = sized([x])
+    assert torch.equal(result, x + 1)
+    assert sized.has_own_arena
+
+
+def test_views_that_steps_take_have_shapes_of_their_own() -> None:
+    base = external_cache(CACHE)
+    values = (*base.values, Value((SIZE,), "f32", Place.ADOPTED))
+    steps = (*base.steps, ExternalStep("flat", (3,), (4,)))
+    stood_for = replace(base, values=values, steps=steps, results=(4,))
+    # The view is one of the input.
+    like = LoadedProgram(stood_for, lambda node, tensors: ())
+
+    def run(node: str, tensors: Sequence[Tensor]) -> tuple[Tensor]:
+        if node == "flat":
+            return (tensors[0][::4].clone(),)
+        return Attention(1.0)(node, tensors)
+
+    x = torch.randn(5, 4)
+    (result,) = LoadedProgram(program_at(stood_for, (5,)), run, like=like)([x])
+    assert torch.equal(result, x[:, 0])

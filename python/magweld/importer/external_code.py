@@ -41,6 +41,10 @@ from magweld.importer.window_convolutions import WindowConvolution
 
 aten = torch.ops.aten
 
+# Functions of torch's own that do what an operator does, and take half the time of the
+# operator's call from Python.
+_DIRECT: dict[object, Callable[..., Any]] = {aten.cat.default: torch.cat}
+
 _PARTS: frozenset[object] = frozenset({aten.select.int, aten.slice.Tensor})
 
 
@@ -223,6 +227,7 @@ class _Making:
             return self._body.call_function(run_attention, given)
         args, kwargs = fx.node.map_aggregate((node.args, node.kwargs), self._leaf)
         target = absorbed_operator(node)
+        target = _DIRECT.get(target, target)
         if is_image_convolution(node):
             image = in_best_layout(node, self._body, self.value(operand(node)))
             args = (image, *args[1:])

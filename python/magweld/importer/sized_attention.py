@@ -74,6 +74,8 @@ def run_attention(
     """
     batches, heads, rows, size = query.shape
     keys = key.shape[2]
+    if rows == 1 and 0 < query.numel() * keys <= _FEW:
+        return _through_torch(query, key, value, is_causal, mask, scale)
     # Keys may have no value: torch does not see these.
     if not key.shape == value.shape == (batches, heads, keys, size):
         return _through_torch(query, key, value, is_causal, mask, scale)
@@ -82,8 +84,6 @@ def run_attention(
         return shown, None
     if not keys:
         return shown.zero_(), None
-    if rows == 1 and query.numel() * keys <= _FEW:
-        return _through_torch(query, key, value, is_causal, mask, scale)
     query, key, value = map(_with_whole_rows, (query, key, value))
     result = shown if shown.stride(-1) == 1 else torch.empty_like(query)
     lanes = float_lanes()

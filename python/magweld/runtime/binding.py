@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
-from operator import itemgetter
+from operator import is_, itemgetter
 
 from torch import Tensor
 
@@ -24,7 +24,7 @@ from magweld.artifact import (
 )
 from magweld.runtime.control import bind_control
 from magweld.runtime.errors import ProgramError
-from magweld.runtime.frame import Frame
+from magweld.runtime.frame import Form, Frame
 from magweld.runtime.index_checks import bind_index_checks
 from magweld.runtime.layout import Layout
 from magweld.runtime.library import LibraryOperation, make_operation
@@ -33,8 +33,6 @@ from magweld.runtime.machine import LoadedKernels
 from magweld.runtime.names import in_range
 from magweld.runtime.tiling import Action, BoundPart, bind_tiles
 from magweld.short_repr import short_repr
-
-RunExternal = Callable[[str, Sequence[Tensor]], Sequence[Tensor]]
 
 
 def check_library_steps(layout: Layout) -> dict[int, LibraryOperation]:
@@ -77,7 +75,6 @@ class Code:
         kernels: All kernels, those of the parts among them.
         operations: Operation of each library step, by step number.
         parts: For each part its layout and the operations of its library steps.
-        run_external: Runs one operator of the captured graph.
         checks: Steps that are checks of indices in native code, by step number.
     """
 
@@ -86,7 +83,6 @@ class Code:
     kernels: LoadedKernels
     operations: Mapping[int, LibraryOperation]
     parts: tuple[tuple[Layout, Mapping[int, LibraryOperation]], ...]
-    run_external: RunExternal
     checks: Mapping[int, NativeCheck] = field(default_factory=dict)
 
 
@@ -141,7 +137,7 @@ class Binder:
             case ExternalStep() if numbers[0] in code.checks:
                 return self._bind_checks(numbers)
             case ExternalStep():
-                return _bind_external(frame, step, code.run_external)
+                return _bind_external(frame, step)
             case TiledStep():
                 return bind_tiles(frame, step, self._bind_part)
             case LoopStep():
@@ -156,7 +152,7 @@ class Binder:
             for number in numbers
             if isinstance(step := steps[number], ExternalStep)
         ]
-        return bind_index_checks(self.frame, found, self.code.run_external)
+        return bind_index_checks(self.frame, found, self.frame.form.run_external)
 
     def _bind_loop(self, step: LoopStep) -> Action:
         part = self._bind_part(step.part, step.scratch)
@@ -179,7 +175,8 @@ class Binder:
         layout, operations = self.code.parts[number]
         frame = self.frame
         arena = frame.arena.part(scratch, layout.program.arena_bytes)
-        part = Frame(layout, frame.constants, arena, frame.machine)
+        form = Form(layout.signatures, frame.form.run_external)
+        part = Frame(layout, form, frame.constants, arena, frame.machine)
         code = replace(self.code, operations=operations, checks={})
         return Binder(part, code, self.name_of)
 
@@ -232,14 +229,22 @@ def _bind_library(
     return lambda: deliver(operation.compute(operands(), None))
 
 
-def _bind_external(
-    frame: Frame, step: ExternalStep, run_external: RunExternal
-) -> Action:
+def _bind_external(frame: Frame, step: ExternalStep) -> Action:
     source = f"external node {step.node!r}"
     deliver = [_deliverer(frame, value_id, source) for value_id in step.writes]
+    node, reads, writes = step.node, step.reads, step.writes
+    are_adopted = bool(writes) and not any(_has_buffer(frame.layout, i) for i in writes)
 
     def run() -> None:
-        results = run_external(step.node, [frame.tensor(i) for i in step.reads])
+        form = frame.form
+        results = form.run_external(node, [frame.tensor(i) for i in reads])
+        # To ask all of a result takes longer than small operators do: where an earlier
+        # one has been asked, one call of native code tells that this one is alike.
+        alike = form.alike[writes[0]] if are_adopted else None
+        if alike is not None and alike.knows(results):
+            for value_id, result in zip(writes, results, strict=True):
+                frame.adopt_plain(value_id, result)
+            return
         if len(results) != len(deliver):
             raise ProgramError(
                 "bad-result",
@@ -247,6 +252,10 @@ def _bind_external(
             )
         for put, result in zip(deliver, results, strict=True):
             put(result)
+        if alike is not None:
+            plain = map(partial(frame.plain, source=source), writes, results)
+            if all(map(is_, plain, results)):
+                alike.learn(results)
 
     return run
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Sequence
-from functools import reduce
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
 from itertools import starmap
 from operator import or_
 from typing import Any, NamedTuple
@@ -13,14 +15,42 @@ import torch
 from torch import Tensor
 
 from magweld.artifact import Place
-from magweld.runtime.admission import describe_difference
+from magweld.runtime.admission import Likeness, describe_difference
 from magweld.runtime.errors import ProgramError
-from magweld.runtime.layout import Layout
+from magweld.runtime.layout import Layout, Signature
 from magweld.runtime.machine import HOST, Machine, WriteAddresses
 from magweld.runtime.memory import Block, Constants
 from magweld.runtime.runs import Run
+from magweld.short_repr import short_repr
 
 _STATIC = (Place.ARENA, Place.CONSTANT)
+# Where values are memory that others have made.
+_OF_OTHERS = (Place.INPUT, Place.ADOPTED)
+
+
+RunExternal = Callable[[str, Sequence[Tensor]], Sequence[Tensor]]
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a frame has to know of the program whose call it serves.
+
+    Programs for other sizes of the call may differ in nothing else, and then take the
+    same frames.
+
+    Attributes:
+        signatures: Shape and dtype of every value.
+        run_external: Runs one operator of the captured graph.
+        alike: What tells results of external steps, by value id of the first.
+    """
+
+    __repr__ = short_repr
+
+    signatures: tuple[Signature, ...]
+    run_external: RunExternal
+    alike: defaultdict[int, Likeness] = field(
+        default_factory=partial(defaultdict, Likeness)
+    )
 
 
 class _View(NamedTuple):
@@ -38,6 +68,7 @@ class Frame:
 
     Attributes:
         layout: The checked program.
+        form: What is known of the program whose call it serves.
         machine: Where it runs.
         arena: Its memory.
         constants: The constants of the program and of its parts.
@@ -49,6 +80,7 @@ class Frame:
     def __init__(
         self,
         layout: Layout,
+        form: Form,
         constants: Constants,
         arena: Block | None = None,
         machine: Machine = HOST,
@@ -59,6 +91,7 @@ class Frame:
 
         Args:
             layout: The checked program.
+            form: What is known of it.
             constants: The constants of the program and of its parts.
             arena: Its memory.
             machine: Where it runs.
@@ -68,6 +101,7 @@ class Frame:
         count = len(layout.program.values)
         needed = _ids_needed_as_tensors(layout, checks)
         self.layout = layout
+        self.form = form
         self.machine = machine
         self._empty = machine.empty
         self._alignment = machine.alignment
@@ -190,7 +224,10 @@ class Frame:
         Raises:
             ProgramError: It is not the tensor that the program says.
         """
-        tensor = self.plain(value_id, tensor, source)
+        self.adopt_plain(value_id, self.plain(value_id, tensor, source))
+
+    def adopt_plain(self, value_id: int, tensor: Tensor) -> None:
+        """Make a tensor the value, of which `plain` has nothing to say."""
         # A view of the arena would change when its bytes are used again, and a view
         # of a constant would let the caller write to it.
         if tensor.untyped_storage().data_ptr() in self._owned:
@@ -221,7 +258,7 @@ class Frame:
         """
         if isinstance(tensor, Tensor) and tensor.layout is torch.strided:
             tensor = tensor.resolve_conj().resolve_neg().contiguous()
-        signature = self.layout.signatures[value_id]
+        signature = self.form.signatures[value_id]
         problem = describe_difference(tensor, signature, self.machine.device)
         if problem:
             raise ProgramError(
@@ -273,6 +310,31 @@ class Frame:
             self.tensors[self._output_run.ids] = self._no_outputs
         self._arguments = ()
         self._copies.clear()
+
+
+def fits_all_sizes(layout: Layout, checks: Collection[int]) -> bool:
+    """Whether frames of a program with stand-ins serve programs for all sizes.
+
+    Only arguments and results of external steps have sizes of the call, no view of them
+    is made for a step, and none is of indices that native code checks.
+
+    Args:
+        layout: The program with stand-ins.
+        checks: Numbers of steps that are checks of indices in native code.
+    """
+    program = layout.program
+    if program.parts or program.runtime:
+        return False
+    viewed = _ids_needed_as_tensors(layout, checks)
+    checked = [program.steps[number] for number in checks]
+    never = {i for step in checked for i in (*step.reads, *step.writes)}
+    values = program.values
+    return all(
+        layout.root_value(i).place in _OF_OTHERS
+        and (values[i].place is not Place.VIEW or i not in viewed)
+        and i not in never
+        for i in program.runtime_values
+    )
 
 
 def _ids_needed_as_tensors(layout: Layout, checks: Collection[int]) -> set[int]:

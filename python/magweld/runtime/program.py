@@ -6,7 +6,7 @@ import logging
 from collections import defaultdict, deque
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from math import inf
 from time import perf_counter
 from types import MappingProxyType
@@ -19,11 +19,10 @@ from magweld.runtime.admission import Admission
 from magweld.runtime.binding import (
     Binder,
     Code,
-    RunExternal,
     bind_steps,
     check_library_steps,
 )
-from magweld.runtime.frame import Frame
+from magweld.runtime.frame import Form, Frame, RunExternal, fits_all_sizes
 from magweld.runtime.index_checks import load_checker, native_checks
 from magweld.runtime.isolation import TorchIsolation, modes_are_active
 from magweld.runtime.layout import Layout
@@ -108,7 +107,6 @@ class LoadedProgram:
             kernels=machine.load(program) if like is None else like._code.kernels,
             operations=check_library_steps(self._layout),
             parts=tuple((part, check_library_steps(part)) for part in parts),
-            run_external=run_external,
             checks=native_checks(self._layout, checks) if machine is HOST else {},
         )
         if self._code.checks:
@@ -118,6 +116,9 @@ class LoadedProgram:
             if like is None or program.constants is not like.program.constants
             else like._constants
         )
+        self._form = Form(self._layout.signatures, run_external)
+        # Whose frames it takes, and they its form.
+        self._base = self if like is None or not like.serves(program) else like
         self._idle: dict[Hashable, deque[_BoundFrame]] = defaultdict(
             partial(deque, maxlen=_IDLE_FRAMES)
         )
@@ -126,6 +127,21 @@ class LoadedProgram:
         self._is_plain = self.results_are_fresh and _is_native(
             self._layout, self._code.checks
         )
+
+    @property
+    def has_own_arena(self) -> bool:
+        """Whether it has arenas of its own, and not those of the program it is like."""
+        return self._base is self
+
+    def serves(self, program: Program) -> bool:
+        """Whether frames of this program are as good for one of some sizes."""
+        base = self.program
+        same = base.constants is program.constants and base.steps == program.steps
+        return same and self._fits_all_sizes
+
+    @cached_property
+    def _fits_all_sizes(self) -> bool:
+        return fits_all_sizes(self._layout, self._code.checks)
 
     def __call__(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         """Run the program once.
@@ -159,7 +175,9 @@ class LoadedProgram:
         self, arguments: Sequence[Tensor], addresses: list[int] | None = None
     ) -> list[Tensor]:
         queue = self.machine.queue()
-        bound = self._take_frame(queue)
+        base = self._base
+        bound = base._take_frame(queue)
+        bound.frame.form = self._form
         try:
             bound.frame.begin(arguments, addresses)
             actions = bound.actions
@@ -171,7 +189,7 @@ class LoadedProgram:
         finally:
             bound.frame.end()
             if queue is not None:
-                self._idle[queue].append(bound)
+                base._idle[queue].append(bound)
 
     def _named(self, bound: _BoundFrame) -> tuple[Action, ...]:
         if bound.named is None:
@@ -212,6 +230,7 @@ class LoadedProgram:
         layout, checks = self._layout, self._code.checks
         return Frame(
             layout,
+            self._form,
             self._constants,
             machine=self.machine,
             checks=checks,
