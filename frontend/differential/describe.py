@@ -19,7 +19,7 @@ from magweld.frontend.operators.history import gradient_node
 from magweld.frontend.state.contents import isinstance_exactly
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.values import exact, is_scalar
-from magweld.storages import storage_of
+from magweld.storages import has_all_memory, storage_of
 
 # Name of what differs where only elements do.
 VALUES: Final = "values"
@@ -41,7 +41,11 @@ class TensorData:
 def is_strided(tensor: torch.Tensor) -> bool:
     """Return whether a tensor has memory of its own that can be copied."""
     plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
-    return plain and tensor.layout is torch.strided and not tensor.is_meta
+    if not plain or tensor.layout is not torch.strided:
+        return False
+    if tensor.is_meta or tensor.is_quantized or tensor.is_nested:
+        return False
+    return has_all_memory(tensor)
 
 
 _HISTORY: Final = frozenset({"history", "requires_grad", "grad_fn", "is_leaf"})
@@ -73,7 +77,7 @@ def tensor_data(tensor: torch.Tensor, storage: int, exact: bool) -> TensorData:
         "type": type(tensor).__name__,
         "dtype": tensor.dtype,
         "device": tensor.device,
-        "shape": tuple(tensor.shape),
+        "shape": None if tensor.is_nested else tuple(tensor.shape),
         **history(tensor),
     }
     if not is_strided(tensor):

@@ -274,7 +274,10 @@ def is_atom(obj: Any) -> bool:
         obj, property, staticmethod, classmethod
     ):
         return False
-    if type(obj) is types.FunctionType or is_class(obj):
+    if type(obj) is types.FunctionType:
+        # Those within functions are made anew by each call.
+        return is_library(obj) and "<locals>" not in obj.__qualname__
+    if is_class(obj):
         return is_library(obj)
     if isinstance_exactly(obj, enum.Enum):
         return is_library(type(obj))

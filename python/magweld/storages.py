@@ -33,6 +33,11 @@ def _place_of(tensor: torch.Tensor) -> tuple[Any, ...]:
     return (tensor.storage_offset(), tensor.shape, tensor.stride())
 
 
+def has_all_memory(tensor: torch.Tensor) -> bool:
+    """Return whether the storage of a tensor is large enough: it can be resized."""
+    return _extent(tensor)[1] <= tensor.untyped_storage().nbytes()
+
+
 def neighbours(
     tensors: Sequence[torch.Tensor], of: Iterable[int]
 ) -> tuple[tuple[tuple[int, Hashable], ...], ...]:

@@ -451,9 +451,19 @@ def keeps_instances_in_a_metaclass():
     return program
 
 
+def has_a_function_of_a_library_at_a_break():
+    def program(x):
+        context = torch.no_grad()(lambda value: value * 2)
+        zlib.crc32(b"a")
+        return x + context(x)
+
+    return program
+
+
 @pytest.mark.parametrize(
     "make",
     [
+        has_a_function_of_a_library_at_a_break,
         counts_its_attributes,
         keeps_instances_in_a_metaclass,
         draws_from_its_own_generator,
@@ -553,6 +563,36 @@ EMPTY = {
     "empty_like": lambda x: (torch.empty_like(x).view(1, 3), x),
     "new_empty": lambda x: ([x.new_empty(3)], x),
 }
+
+
+def has_emptied_memory(x):
+    made = x * 2
+    made.untyped_storage().resize_(0)
+    return made, x + 1
+
+
+def has_parts_of_many_sizes(x):
+    made = torch.nested.nested_tensor([x, x[:1]])
+    zlib.crc32(b"a")
+    return made, x + made.to_padded_tensor(0.0)
+
+
+def has_quantized_numbers(x):
+    made = torch.quantize_per_tensor(x, 0.1, 2, torch.quint8)
+    zlib.crc32(b"a")
+    return made, made.dequantize() + x
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+@pytest.mark.parametrize(
+    "program", [has_emptied_memory, has_parts_of_many_sizes, has_quantized_numbers]
+)
+def test_tensors_that_cannot_be_copied_are_not_compared(program):
+    traced = trace(program, backend="eager", check=True)
+    for _ in range(4):
+        assert torch.equal(traced(X)[1], program(X)[1])
+    assert traced.stats()["hits"] > 0, traced.explain()
 
 
 @pytest.mark.parametrize("name", EMPTY)
