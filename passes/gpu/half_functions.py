@@ -19,24 +19,33 @@ _HALF_BITS = 16
 
 
 def is_rounded_to_halves(value: ir.Value) -> bool:
-    """Tell whether a value is used for numbers of 16 bits alone.
+    """Tell whether a value of `emit_half_erf` is used for numbers of 16 bits alone.
 
-    Products keep its relative error. A sum with 1 or -1 keeps that of what it leaves:
-    functions say what they have there. What else is computed with it is not known.
+    Products keep its relative error. A sum of the value itself with 1 or -1 keeps that
+    of what it leaves; of a multiple of it, or of such a sum, it may leave anything.
+    What else is computed with it is not known.
     """
     users = users_of(value)
-    return bool(users) and all(_leads_to_halves(user) for user in users)
+    return bool(users) and all(
+        (_is_sum_with_unit(user) and _is_multiplied(user.result)) or _keeps_error(user)
+        for user in users
+    )
 
 
-def _leads_to_halves(op: ir.OpView) -> bool:
+def _is_multiplied(value: ir.Value) -> bool:
+    """Tell whether products of a value are all that is rounded to 16 bits of it."""
+    users = users_of(value)
+    return bool(users) and all(map(_keeps_error, users))
+
+
+def _keeps_error(op: ir.OpView) -> bool:
     if isinstance(op, arith.TruncFOp):
         return bool(ir.FloatType(op.out.type).width == _HALF_BITS)
-    if isinstance(op, arith.MulFOp):
-        return is_rounded_to_halves(op.result)
-    if isinstance(op, arith.AddFOp):
-        is_unit = any(_is_unit(operand) for operand in op.operands)
-        return is_unit and is_rounded_to_halves(op.result)
-    return False
+    return isinstance(op, arith.MulFOp) and _is_multiplied(op.result)
+
+
+def _is_sum_with_unit(op: ir.OpView) -> bool:
+    return isinstance(op, arith.AddFOp) and any(map(_is_unit, op.operands))
 
 
 def _is_unit(value: ir.Value) -> bool:

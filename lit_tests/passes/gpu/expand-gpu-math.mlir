@@ -77,7 +77,7 @@ gpu.module @doubles_module {
 
 // An erf whose product with others, or whose sum with 1, is rounded to halves, is
 // 1 - 2^q by one instruction. One that is stored as it is, or added to something else,
-// is not.
+// is not, nor one of which a multiple is added to -1: what that leaves may be little.
 // CHECK-LABEL: gpu.func @halves(
 // CHECK:         llvm.call_intrinsic "llvm.exp2.f32"
 // CHECK-LABEL: gpu.func @stored_too(
@@ -85,6 +85,10 @@ gpu.module @doubles_module {
 // CHECK-LABEL: gpu.func @added(
 // CHECK-NOT:     llvm.exp2
 // CHECK-LABEL: gpu.func @to_words(
+// CHECK-NOT:     llvm.exp2
+// CHECK-LABEL: gpu.func @multiple(
+// CHECK-NOT:     llvm.exp2
+// CHECK-LABEL: gpu.func @sum_of_sum(
 // CHECK-NOT:     llvm.exp2
 gpu.module @halves_module {
   gpu.func @halves(%a: f32, %out: memref<bf16>) kernel {
@@ -115,6 +119,26 @@ gpu.module @halves_module {
     %0 = arith.truncf %a : f64 to f32
     %1 = math.erf %0 : f32
     memref.store %1, %out[] : memref<f32>
+    gpu.return
+  }
+  gpu.func @multiple(%a: f32, %out: memref<bf16>) kernel {
+    %unit = arith.constant -1.0 : f32
+    %factor = arith.constant 1.5 : f32
+    %0 = math.erf %a : f32
+    %1 = arith.mulf %0, %factor : f32
+    %2 = arith.addf %1, %unit : f32
+    %3 = arith.truncf %2 : f32 to bf16
+    memref.store %3, %out[] : memref<bf16>
+    gpu.return
+  }
+  gpu.func @sum_of_sum(%a: f32, %out: memref<bf16>) kernel {
+    %one = arith.constant 1.0 : f32
+    %unit = arith.constant -1.0 : f32
+    %0 = math.erf %a : f32
+    %1 = arith.addf %0, %one : f32
+    %2 = arith.addf %1, %unit : f32
+    %3 = arith.truncf %2 : f32 to bf16
+    memref.store %3, %out[] : memref<bf16>
     gpu.return
   }
 }
