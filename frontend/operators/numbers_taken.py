@@ -25,10 +25,12 @@ _INTEGERS: Final = (torch.int8, torch.int16, torch.int32, torch.int64)
 # Native functions that take a tensor of one element for a size, a position or a number.
 _SIZED: Final = frozenset(
     (
-        "arange expand full narrow new_empty new_full new_ones new_zeros ones repeat"
-        " reshape select view zeros"
+        "arange chunk expand full narrow new_empty new_full new_ones new_zeros ones pad"
+        " repeat reshape roll select tile unfold view zeros"
     ).split()
 )
+# Python functions of torch that look at no number: a native one gets all of them.
+_PASSING: Final = frozenset({torch.nn.functional.pad})
 
 Places = Iterator[fx.Node]
 TensorOf = Callable[[fx.Node], torch.Tensor | None]
@@ -48,7 +50,7 @@ def write_numbers(
         node: Its node, the last one.
     """
     watch, name = recording.watch, name_of(func)
-    if watch.compares or not acts_through_operators(func):
+    if watch.compares or not (func in _PASSING or acts_through_operators(func)):
         return
     taken = _taken(name, node, watch.numbers, recording.tensors.tensor)
     if len(taken) < len(watch.numbers):

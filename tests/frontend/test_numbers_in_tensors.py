@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 from torch.testing import assert_close
 
 from magweld.frontend.traced import Traced, trace
@@ -35,6 +36,11 @@ def writes_at_itself(x: Tensor) -> Tensor:
 def reads_itself(x: Tensor) -> Tensor:
     n = torch.tensor([1])
     return x * len(n[n:])
+
+
+def pads_to_ten(x: Tensor) -> Tensor:
+    more = torch.tensor([10 - x.size()[1]])
+    return F.pad(x, [more // 2, more - more // 2, 1, 0])
 
 
 def is_scaled_by_it(x: Tensor) -> Tensor:
@@ -66,6 +72,12 @@ KNOWN: dict[str, Callable[[Tensor], Any]] = {
     "full": lambda x: torch.full((fixed(4), 1), fixed(3)) + x,
     "full of truth": lambda x: torch.full((4, 1), torch.tensor(1) > 0) & (x > 0),
     "new_full": lambda x: x.new_full((fixed(4),), fixed(3)),
+    "chunk": lambda x: x.chunk(fixed(2))[1],
+    "roll": lambda x: x.roll(fixed(1), 1),
+    "tile": lambda x: x.tile(fixed(2)),
+    "unfold": lambda x: x.unfold(1, fixed(3), fixed(2)),
+    "pad": lambda x: F.pad(x, [fixed(1), 2]),
+    "pad by a list of one": pads_to_ten,
     "size of the input": lambda x: x[:, : torch.tensor(x.shape[0]) // 2],
     "written before": written_before,
     "writes at itself": writes_at_itself,
