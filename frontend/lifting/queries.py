@@ -35,16 +35,22 @@ LARGEST: Final = (1 << 63) - 1  # the largest integer in a tensor
 # Operators on integers, by name.
 _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
     {
+        "__floordiv__": operator.floordiv,
+        "__mod__": operator.mod,
+        "__rfloordiv__": operator.floordiv,
+        "__rmod__": operator.mod,
         "__rsub__": operator.sub,
         "add": operator.add,
+        "floor_divide": operator.floordiv,
         "mul": operator.mul,
         "neg": operator.neg,
+        "remainder": operator.mod,
         "rsub": operator.sub,
         "sub": operator.sub,
     }
 )
 # Those whose first operand is the second of the function.
-_REFLECTED: Final = ("__rsub__", "rsub")
+_REFLECTED: Final = ("__rfloordiv__", "__rmod__", "__rsub__", "rsub")
 
 
 class TensorNumber(NamedTuple):
@@ -109,11 +115,11 @@ class _Follower:
     def _held(self, node: fx.Node) -> Expression | None:
         """Return the integer in the tensor that a node has made."""
         tensor = self.tensors.tensor(node)
-        if tensor is None or tensor.dtype is not torch.int64 or tensor.dim():
+        if tensor is None or tensor.dtype is not torch.int64 or tensor.numel() != 1:
             return None
         if node.target is torch.tensor:
             plain = len(node.args) == 1 and node.kwargs.keys() <= {"dtype", "device"}
-            return self.find(node.args[0]) if plain else None
+            return self.find(_only(node.args[0])) if plain else None
         name = operator_of(node)
         function = _FUNCTIONS.get(name)
         if function is None or node.kwargs:
@@ -126,6 +132,13 @@ class _Follower:
             known.reverse()
         value = function(*(operand.value for operand in known))
         return self.lifting.make.apply(function, known, value)
+
+
+def _only(data: Any) -> Any:
+    """Return the one element of lists in lists, or what is none."""
+    while isinstance(data, (list, tuple)) and len(data) == 1:
+        data = data[0]
+    return data
 
 
 def require_integers(lifting: Lifting, expressions: Iterable[Expression]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import torch
 from torch import SymInt, Tensor, fx
+from torch.nn import functional
 
 from magweld.frontend.lifting.symbols import NotSymbolicError
 
@@ -223,6 +224,22 @@ def _image(source: Any, channels: Any, extents: list[Any]) -> Any:
     return source.new_empty((source.shape[0], channels, *extents))
 
 
+def _pad(source: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+    """Return a tensor of the sizes that one has with a constant around it.
+
+    Torch takes no symbols for how many there are.
+    """
+    if mode != "constant" or not any(isinstance(n, SymInt) for n in pad):
+        return functional.pad(source, pad, mode, value)
+    # These become guards. Negative ones cut, and none at all may copy other strides.
+    if not all(n >= 0 for n in pad) or not source.is_contiguous():
+        raise NotSymbolicError("how much is padded")
+    extents = list(source.shape)
+    for number, more in enumerate(pad):
+        extents[-1 - number // 2] += more
+    return source.new_empty(extents)
+
+
 # Operators by name; each gives its results for arguments with symbolic sizes.
 ON_SYMBOLS: Final[dict[str, Callable[..., Any]]] = {
     "conv1d": _convolution,
@@ -237,4 +254,5 @@ ON_SYMBOLS: Final[dict[str, Callable[..., Any]]] = {
     "rnn_relu": _rnn,
     "lstm_cell": _lstm_cell,
     "gru_cell": _gru_cell,
+    "pad": _pad,
 }

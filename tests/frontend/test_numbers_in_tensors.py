@@ -196,3 +196,54 @@ def test_a_number_that_is_too_large_for_a_tensor() -> None:
     for call in (program, traced):
         with pytest.raises((RuntimeError, ValueError), match="Overflow"):
             call(X, 2**63)
+
+
+def padded(amounts: Callable[[Tensor], Any], **how: Any) -> Callable[[Tensor], Tensor]:
+    return lambda x: F.pad(torch.ones(2, 3), amounts(x), **how)
+
+
+PADDED: dict[str, Callable[[Tensor], Tensor]] = {
+    "by a size": padded(lambda x: [x.shape[1], 1]),
+    "around": padded(lambda x: (x.shape[1] // 2, x.shape[1] - x.shape[1] // 2)),
+    "two dimensions": padded(lambda x: [1, x.shape[1], x.shape[1] - 2, 0], value=3.0),
+    "less and more": padded(lambda x: [x.shape[1] - 5, 4]),
+    "truth": lambda x: F.pad(x > 0, (x.shape[1], 1), value=True),
+    "by rest": lambda x: F.pad(x, (0, -x.shape[1] % 8)),
+    "by a tensor": padded(lambda x: [torch.tensor([x.shape[1]]), 1]),
+    "by quotients": padded(lambda x: [torch.tensor([[x.shape[1]]]) // 2, 1]),
+    "by a quotient of it": padded(lambda x: [20 // torch.tensor(x.shape[1]), 1]),
+    "by remainders": padded(lambda x: [torch.tensor(x.shape[1]) % 4, 1]),
+    "by a remainder of it": padded(lambda x: [20 % torch.tensor(x.shape[1]), 1]),
+    "to a size": lambda x: pads_to_ten(x) * 2,
+}
+
+
+@pytest.mark.parametrize("name", PADDED)
+def test_how_much_is_padded_follows_sizes(name: str) -> None:
+    sizes = (3, 3, 4, 5, 7, 6, 9, 8, 10)
+    traced = run(PADDED[name], *(torch.ones(2, n) for n in sizes))
+    assert traced.stats()["records"] <= 4, traced.explain()
+    assert traced.stats()["hits"] >= len(sizes) - 4
+
+
+@pytest.mark.parametrize("sliced", [True, False])
+def test_other_paddings_have_the_form_that_torch_gives_them(sliced: bool) -> None:
+    def program(x: Tensor) -> Tensor:
+        image = torch.ones(1, 4, 4, 4).contiguous(memory_format=torch.channels_last)
+        image = image[:, ::2] if sliced else image
+        return F.pad(image, (x.shape[1] - 3, 0))
+
+    run(program, *(torch.ones(2, n) for n in (3, 4, 5, 6, 4, 3, 5)))
+
+
+def test_a_quotient_of_nothing_raises() -> None:
+    def program(x: Tensor) -> Tensor:
+        return x[:, : 12 // torch.tensor(x.shape[1] - 4)]
+
+    traced = trace(program, backend="eager")
+    for n in (5, 6, 7, 8, 4, 9, 4, 10):
+        if n == 4:
+            with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+                traced(torch.ones(2, n))
+        else:
+            assert_close(traced(torch.ones(2, n)), program(torch.ones(2, n)))
