@@ -10,10 +10,12 @@ from magweld.bindings import arith, ir, llvm, memref, vector
 from magweld.passes.cpu.emit_index import Index
 from magweld.passes.cpu.emit_vectors import (
     broadcast,
+    first_lanes,
     from_lanes,
     lane,
     lanes_of,
     shuffle,
+    zeros,
 )
 from magweld.passes.cpu.loop_nest import Access, LoopNest
 from magweld.passes.tiling.first_cache import LINE_BYTES
@@ -48,14 +50,24 @@ class FlatBuffer:
         """Elements of the view that are read as one."""
         return 1
 
-    def load(self, index: Index, lanes: int, stride: int) -> ir.Value:
-        """Load `lanes` elements `stride` apart; a scalar for stride 0 or one lane."""
+    def load(
+        self, index: Index, lanes: int, stride: int, filled: int | None = None
+    ) -> ir.Value:
+        """Load `lanes` elements `stride` apart; a scalar for stride 0 or one lane.
+
+        Args:
+            index: Of the first element.
+            lanes: How many there are.
+            stride: Elements from one to the next; 0, 1 or 2 if not all are loaded.
+            filled: How many of the first are loaded, the others being zero; None for
+                all.
+        """
         if lanes == 1 or stride == 0:
             return memref.LoadOp(self.view, [index.emit()]).result
         if stride == 1:
-            return self._load_contiguous(index, lanes)
+            return self._load_contiguous(index, lanes, filled)
         if stride == 2 and self.element != _boolean():
-            return self._load_even(index, lanes)
+            return self._load_even(index, lanes, filled)
         scalars = [
             memref.LoadOp(self.view, [index.shifted(k * stride).emit()]).result
             for k in range(lanes)
@@ -75,25 +87,45 @@ class FlatBuffer:
             at = index.shifted(part * lanes)
             self._store_contiguous(shuffle(values[0], values[1], half), at)
 
-    def store(self, value: ir.Value, index: Index, lanes: int, stride: int) -> None:
-        """Store a value of `lanes` lanes, `stride` apart."""
+    def store(
+        self,
+        value: ir.Value,
+        index: Index,
+        lanes: int,
+        stride: int,
+        filled: int | None = None,
+    ) -> None:
+        """Store a value of `lanes` lanes, `stride` apart; see `load`."""
         if lanes > 1 and stride == 1:
-            self._store_contiguous(broadcast(value, lanes), index)
+            self._store_contiguous(broadcast(value, lanes), index, filled)
             return
         for k in range(lanes):
             at = index.shifted(k * stride).emit()
             element = lane(value, k) if lanes_of(value) > 1 else value
             memref.StoreOp(element, self.view, [at])
 
-    def _load_contiguous(self, index: Index, lanes: int) -> ir.Value:
+    def _load_contiguous(
+        self, index: Index, lanes: int, filled: int | None = None
+    ) -> ir.Value:
         kind = ir.VectorType.get([lanes], self.element)
+        if filled is not None and filled < lanes:
+            zero = zeros(kind)
+            mask = first_lanes(lanes, filled)
+            at = [index.emit()]
+            return vector.MaskedLoadOp(kind, self.view, at, mask, zero).result
         if self.element != _boolean():
             return vector.LoadOp(kind, self.view, [index.emit()]).result
         byte = ir.VectorType.get([lanes], ir.IntegerType.get_signless(8))
         loaded = llvm.LoadOp(byte, self._pointer(index), alignment=1).res
         return arith.TruncIOp(kind, loaded).result
 
-    def _store_contiguous(self, value: ir.Value, index: Index) -> None:
+    def _store_contiguous(
+        self, value: ir.Value, index: Index, filled: int | None = None
+    ) -> None:
+        if filled is not None and filled < lanes_of(value):
+            mask = first_lanes(lanes_of(value), filled)
+            vector.MaskedStoreOp(self.view, [index.emit()], mask, value)
+            return
         if self.nontemporal:
             size = lanes_of(value) * int(self.element.width) // 8
             vector.StoreOp(
@@ -111,11 +143,19 @@ class FlatBuffer:
         widened = arith.ExtUIOp(byte, value).result
         llvm.StoreOp(widened, self._pointer(index), alignment=1)
 
-    def _load_even(self, index: Index, lanes: int) -> ir.Value:
+    def _load_even(
+        self, index: Index, lanes: int, filled: int | None = None
+    ) -> ir.Value:
         # The second vector starts one element early: nothing is read behind the
         # last element that is asked for.
-        low = self._load_contiguous(index, lanes)
-        high = self._load_contiguous(index.shifted(lanes - 1), lanes)
+        count = lanes if filled is None else filled
+        early = lanes - 1
+        low = self._load_contiguous(index, lanes, min(lanes, 2 * count - 1))
+        # Vectors that are half full need no second one.
+        high = low
+        if 2 * count > lanes:
+            behind = 2 * count - 1 - early
+            high = self._load_contiguous(index.shifted(early), lanes, behind)
         mask = [*range(0, lanes, 2), *range(lanes + 1, 2 * lanes, 2)]
         return shuffle(low, high, mask)
 

@@ -41,7 +41,9 @@ class Cursor:
         """Cut a loop of the nest into pieces of its register tile."""
         lanes = self.tile.lanes if dim == self.tile.vector_dim else 1
         rest = extent % lanes if self.tile.rest is not None else 0
-        pieces = split_extent(extent - rest, self.tile.unroll[dim], lanes)
+        masked = self.tile.masked and dim == self.tile.vector_dim
+        unroll = self.tile.unroll[dim]
+        pieces = split_extent(extent - rest, unroll, lanes, masked=masked)
         return (*pieces, Piece(extent - rest, extent, rest, 1)) if rest else pieces
 
     def is_rest(self, dim: int) -> bool:
@@ -62,6 +64,33 @@ class Cursor:
         """Return the elements between the lanes of a vector."""
         vector = self.tile.vector_dim
         return 0 if vector == NONE else buffer.strides[vector]
+
+    def load(
+        self, buffer: FlatBuffer, position: Mapping[int, int], lanes: int
+    ) -> ir.Value:
+        """Load what a buffer has at a point; a scalar if it is equal in all lanes."""
+        index, stride = self.index(buffer, position), self.vector_stride(buffer)
+        filled = self._filled(position, lanes)
+        return buffer.load(index, lanes, stride, filled)
+
+    def store(
+        self,
+        buffer: FlatBuffer,
+        value: ir.Value,
+        position: Mapping[int, int],
+        lanes: int,
+    ) -> None:
+        """Store a value into a buffer at a point."""
+        index, stride = self.index(buffer, position), self.vector_stride(buffer)
+        filled = self._filled(position, lanes)
+        buffer.store(value, index, lanes, stride, filled)
+
+    def _filled(self, position: Mapping[int, int], lanes: int) -> int:
+        """Return how many lanes at a point are iterations of the loop."""
+        vector = self.tile.vector_dim
+        if lanes == 1 or not self.tile.masked:
+            return lanes
+        return self.pieces[vector].filled(position[vector])
 
     def index(self, buffer: FlatBuffer, position: Mapping[int, int]) -> Index:
         """Emit the index of a point in a buffer."""
@@ -117,13 +146,12 @@ class Fetcher:
         lanes: int,
         moving: Sequence[int],
     ) -> None:
-        stride = self.cursor.vector_stride(buffer)
         turned = self._turned_dim(buffer, lanes)
         if turned == NONE:
-            index = self.cursor.index(buffer, position)
             key = (number, tuple(position[d] for d in moving))
-            self.fetched[key] = buffer.load(index, lanes, stride)
+            self.fetched[key] = self.cursor.load(buffer, position, lanes)
             return
+        stride = self.cursor.vector_stride(buffer)
         corner = self.cursor.index(buffer, {**position, turned: 0})
         along = buffer.strides[turned]
         rows = [

@@ -51,6 +51,4 @@ class Finish:
         nothing = [None] * len(self.outputs)
         results = emit_body(self.block, [*values, *nothing], lambda _: (Index(), 1))
         for buffer, result in zip(self.outputs, results, strict=True):
-            index = fetcher.cursor.index(buffer, position)
-            stride = fetcher.cursor.vector_stride(buffer)
-            buffer.store(result, index, lanes, stride)
+            fetcher.cursor.store(buffer, result, position, lanes)

@@ -44,8 +44,10 @@ class PairBuffer(FlatBuffer):
         """Elements that are read as one."""
         return PAIR
 
-    def load(self, index: Index, lanes: int, stride: int) -> ir.Value:
-        """Load pairs whose first elements are `stride` apart."""
+    def load(
+        self, index: Index, lanes: int, stride: int, filled: int | None = None
+    ) -> ir.Value:
+        """Load pairs whose first elements are `stride` apart, all of them."""
         if lanes == 1 or stride == 0:
             return lane(self._load_pairs(index, 1), 0)
         if stride == PAIR:

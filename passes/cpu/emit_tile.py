@@ -108,9 +108,7 @@ class TileEmitter:
             if self.work.first is not None:
                 state.append(broadcast(self.work.first, lanes))
             elif self.nest.outputs[number].used or self.cursor.reductions:
-                index = self.cursor.index(buffer, position)
-                stride = self.cursor.vector_stride(buffer)
-                state.append(buffer.load(index, lanes, stride))
+                state.append(self.cursor.load(buffer, position, lanes))
             else:
                 state.append(None)
         return state
@@ -139,17 +137,16 @@ class TileEmitter:
         number = 0
         while number < len(totals):
             buffer, *others = self.outputs[number:]
-            index = self.cursor.index(buffer, position)
             stride = self.cursor.vector_stride(buffer)
             together = stride == 2 and lanes > 1 and others
             if together and buffer.is_before(others[0]):
                 pair = [
                     broadcast(total, lanes) for total in totals[number : number + 2]
                 ]
-                buffer.store_pairs(pair, index)
+                buffer.store_pairs(pair, self.cursor.index(buffer, position))
                 number += 2
             else:
-                buffer.store(totals[number], index, lanes, stride)
+                self.cursor.store(buffer, totals[number], position, lanes)
                 number += 1
 
     # ---- reductions -----------------------------------------------------------------

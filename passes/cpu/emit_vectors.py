@@ -37,10 +37,24 @@ def splat(kind: ir.Type, number: ir.Attribute) -> ir.Value:
     return arith.ConstantOp(kind, number).result
 
 
+def zeros(kind: ir.VectorType) -> ir.Value:
+    """Emit a vector of zeros, of floats or integers."""
+    element = kind.element_type
+    if isinstance(element, ir.IntegerType):
+        return splat(kind, ir.IntegerAttr.get(element, 0))
+    return splat(kind, ir.FloatAttr.get(element, 0.0))
+
+
 def table(kind: ir.VectorType, numbers: Sequence[float]) -> ir.Value:
     """Emit a constant vector of floats, one number for each lane."""
     elements = [ir.FloatAttr.get(kind.element_type, number) for number in numbers]
     return arith.ConstantOp(kind, ir.DenseElementsAttr.get(elements, kind)).result
+
+
+def first_lanes(lanes: int, filled: int) -> ir.Value:
+    """Emit the mask of the first of some lanes."""
+    kind = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
+    return vector.ConstantMaskOp(kind, [filled]).result
 
 
 def shuffle(a: ir.Value, b: ir.Value, mask: Sequence[int]) -> ir.Value:

@@ -5,6 +5,24 @@ from __future__ import annotations
 from magweld.bindings import ir
 from magweld.passes.cpu.buffer_roots import last_use_before
 
+# What never traps, whatever numbers it is given.
+_FLOAT_ARITHMETIC = frozenset(
+    {
+        "arith.addf",
+        "arith.cmpf",
+        "arith.divf",
+        "arith.maximumf",
+        "arith.maxnumf",
+        "arith.minimumf",
+        "arith.minnumf",
+        "arith.mulf",
+        "arith.negf",
+        "arith.select",
+        "arith.subf",
+        "linalg.yield",
+    }
+)
+
 
 def maps_of(op: ir.Operation) -> list[ir.AffineMap]:
     """Return the map of each operand of a `linalg.generic`."""
@@ -19,6 +37,11 @@ def has_reduction(op: ir.Operation) -> bool:
 def has_one_result(op: ir.Operation) -> bool:
     """Whether a `linalg.generic` writes one operand, its last."""
     return len(op.operands) == int(op.attributes["operandSegmentSizes"][0]) + 1
+
+
+def is_float_arithmetic(block: ir.Block) -> bool:
+    """Whether a body is arithmetic of floats, comparisons and choices."""
+    return all(op.operation.name in _FLOAT_ARITHMETIC for op in block.operations)
 
 
 def fill_value(op: ir.Operation) -> ir.Value | None:

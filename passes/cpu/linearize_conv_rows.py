@@ -77,8 +77,9 @@ def _pays(nest: LoopNest, rows: WindowRows, unit: VectorUnit) -> bool:
     others = nest.points // nest.extents[rows.down] // nest.extents[rows.across]
     for loop in nest.reductions:
         others //= nest.extents[loop]
-    pieces = split_extent(nest.extents[rows.across], 1, unit.bits // 32)
-    vectors = sum((p.stop - p.start) // p.step for p in pieces)
+    across = nest.extents[rows.across]
+    pieces = split_extent(across, 1, unit.bits // 32, masked=unit.has_masks)
+    vectors = sum(-(-(p.stop - p.start) // p.step) for p in pieces)
     copied = others * nest.extents[rows.down] * vectors * COPY_CYCLES
     return joined + copied < apart
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from magweld.bindings import ir
-from magweld.passes.cpu.generic_forms import maps_of
+from magweld.passes.cpu.generic_forms import is_float_arithmetic, maps_of
 from magweld.passes.cpu.rows import LOAD, LOOP, operations_within, row_loops
 
 # Operations that fold a value into an accumulator, with the spelling of the value
@@ -74,6 +74,8 @@ class LoopNest:
             rows that values tell: those along the rows.
         inner_loops: Whether the body has loops of its own.
         beside: Addresses of what is read and written in the same sweep.
+        is_float: Whether the body, and what is made of its result in the same sweep,
+            is arithmetic of floats alone, which never traps.
     """
 
     extents: tuple[int, ...]
@@ -90,6 +92,7 @@ class LoopNest:
     vector_loops: frozenset[int] | None = None
     inner_loops: bool = False
     beside: tuple[Access, ...] = ()
+    is_float: bool = False
 
     @property
     def accesses(self) -> tuple[Access, ...]:
@@ -194,6 +197,7 @@ def read_loop_nest(op: ir.Operation) -> LoopNest:
         bf16_product=is_product(op) and _is_of_bf16(block),
         vector_loops=rows,
         inner_loops=LOOP in names,
+        is_float=is_float_arithmetic(block),
     )
 
 

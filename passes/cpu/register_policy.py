@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from magweld.passes.cpu.loop_nest import Access, LoopNest, collapsible_dims
+from magweld.passes.cpu.masked_lanes import can_be_masked, masked_width
 from magweld.passes.cpu.product_policy import choose_product_tile
 from magweld.passes.cpu.register_tile import (
     NONE,
@@ -17,6 +18,8 @@ from magweld.passes.cpu.register_tile import (
 
 # Vectors in flight that hide the latency of an addition or multiply-add.
 PARALLEL_VECTORS = 4
+# Vectors of a row of which the last is a large part.
+SHORT_VECTORS = 8
 # Vectors that one loop of a body carries.
 MOST_ROW_VECTORS = 8
 # Instructions to fetch one vector of elements, by their distance; gathering lane
@@ -126,6 +129,10 @@ def _along_parallel(nest: LoopNest, unit: VectorUnit) -> RegisterTile | None:
     if dim is None:
         return None
     extent = nest.extents[dim]
+    if _is_short_row(nest, dim, unit, lanes):
+        lanes = masked_width(extent, lanes)
+        most = min(PARALLEL_VECTORS, -(-extent // lanes))
+        return replace(_tile(nest, dim, lanes, {dim: most}), masked=True)
     if extent < lanes:
         lanes = 1 << (extent.bit_length() - 1)
     turned = None if nest.reductions else _turned_dim(nest, dim, lanes)
@@ -143,6 +150,13 @@ def _along_parallel(nest: LoopNest, unit: VectorUnit) -> RegisterTile | None:
     most = 1 if nest.uses_math else PARALLEL_VECTORS
     most = max(1, min(most, unit.registers // len(nest.accesses)))
     return _tile(nest, dim, lanes, {dim: _vectors(extent, lanes, most)})
+
+
+def _is_short_row(nest: LoopNest, dim: int, unit: VectorUnit, lanes: int) -> bool:
+    """Whether what fills no vector is much of a row, and may be a masked one."""
+    extent = nest.extents[dim]
+    short = extent % lanes > 0 and extent < lanes * SHORT_VECTORS
+    return short and can_be_masked(nest, dim, unit)
 
 
 def _best_parallel(nest: LoopNest, lanes: int) -> int | None:

@@ -10,6 +10,8 @@ ATTRIBUTE = "magweld.registers"
 NONE = -1
 # Distances between the elements of a vector that is loaded and not gathered.
 READ_ALONG = (1, 2)
+# Width of the registers that come with masks.
+MASKED_BITS = 512
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,14 @@ class VectorUnit:
     bits: int = 512
     registers: int = 32
     pairs: bool = False
+
+    @property
+    def has_masks(self) -> bool:
+        """Whether a load or store of some lanes takes as long as one of all.
+
+        That is AVX-512; stores of some lanes of AVX2 take some twenty instructions.
+        """
+        return self.bits >= MASKED_BITS
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,8 @@ class RegisterTile:
             input has the two elements of a pair beside each other.
         rest: The tile of the last iterations of the vectorised group, those that
             fill no vector; None where smaller vectors make them.
+        masked: Whether those are lanes of one more vector, whose other lanes are
+            neither read nor written.
     """
 
     dims: tuple[tuple[int, ...], ...]
@@ -55,6 +67,7 @@ class RegisterTile:
     packed_input: int = NONE
     pairs: int = NONE
     rest: RegisterTile | None = None
+    masked: bool = False
 
     def to_attribute(self) -> ir.DictAttr:
         """Return the tile as the attribute that `vectorize` reads."""
@@ -62,6 +75,8 @@ class RegisterTile:
         more = {} if self.rest is None else {"rest": self.rest.to_attribute()}
         if self.pairs != NONE:
             more["pairs"] = ir.IntegerAttr.get(number, self.pairs)
+        if self.masked:
+            more["masked"] = ir.UnitAttr.get()
         return ir.DictAttr.get(
             {
                 **more,
@@ -90,6 +105,7 @@ class RegisterTile:
             rest=RegisterTile.from_attribute(attribute["rest"])
             if "rest" in attribute
             else None,
+            masked="masked" in attribute,
         )
 
 
@@ -112,8 +128,15 @@ class Piece:
         """Whether more than one step is made."""
         return self.stop - self.start > self.step
 
+    def filled(self, number: int) -> int:
+        """Return how many lanes of a vector of a step are iterations of the loop."""
+        left = self.stop - self.start - number * self.lanes
+        return self.lanes if self.is_loop else min(self.lanes, left)
 
-def split_extent(extent: int, unroll: int, lanes: int) -> tuple[Piece, ...]:
+
+def split_extent(
+    extent: int, unroll: int, lanes: int, *, masked: bool = False
+) -> tuple[Piece, ...]:
     """Cut a loop into whole register tiles, whole vectors and smaller vectors.
 
     The smaller vectors halve from `lanes` on, so that every extent is covered
@@ -123,12 +146,17 @@ def split_extent(extent: int, unroll: int, lanes: int) -> tuple[Piece, ...]:
         extent: Trip count, at least 0.
         unroll: Vectors in a register tile.
         lanes: Elements of a vector, a power of two.
+        masked: Whether all that is left is one step instead, of whole vectors of which
+            the last is not full.
     """
     result = []
     whole = extent - extent % (unroll * lanes)
     if whole:
         result.append(Piece(0, whole, unroll, lanes))
     start = whole
+    if masked:
+        left = -(-(extent - start) // lanes)
+        return (*result, Piece(start, extent, left, lanes)) if left else tuple(result)
     vectors = (extent - start) // lanes
     if vectors:
         result.append(Piece(start, start + vectors * lanes, vectors, lanes))

@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from magweld.bindings import func, ir, linalg
-from magweld.passes.cpu.generic_forms import has_reduction, maps_of
+from magweld.passes.cpu.generic_forms import (
+    has_reduction,
+    is_float_arithmetic,
+    maps_of,
+)
 from magweld.passes.cpu.loop_nest import Access, LoopNest, read_access, read_loop_nest
 from magweld.passes.ir.utils import operations_of
 
@@ -51,7 +55,16 @@ class Sweep:
         nest = read_loop_nest(self.root)
         if self.finish is None:
             return nest
-        return replace(nest, beside=finish_accesses(self.root, self.finish))
+        return replace(
+            nest,
+            beside=finish_accesses(self.root, self.finish),
+            is_float=nest.is_float and is_float_arithmetic(_body(self.finish)),
+        )
+
+
+def _body(op: ir.Operation) -> ir.Block:
+    (block,) = op.regions[0].blocks
+    return block
 
 
 def finish_accesses(root: ir.Operation, finish: ir.Operation) -> tuple[Access, ...]:
@@ -67,10 +80,9 @@ def finish_accesses(root: ir.Operation, finish: ir.Operation) -> tuple[Access, .
         inner.position: outer.position
         for outer, inner in zip(made.results, read.results, strict=True)
     }
-    block = finish.regions[0].blocks[0]
     accesses = []
     for operand, map_, argument in zip(
-        finish.operands, maps_of(finish), block.arguments, strict=True
+        finish.operands, maps_of(finish), _body(finish).arguments, strict=True
     ):
         access = read_access(operand, map_, bool(list(argument.uses)))
         strides = [0] * made.n_dims

@@ -8,10 +8,13 @@ are equal in all lanes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import ceil, prod
 
 from magweld.passes.cpu.loop_nest import Access, LoopNest
+from magweld.passes.cpu.masked_lanes import can_be_masked, masked_width
 from magweld.passes.cpu.product_costs import (
     LOAD_CYCLES,
     OPERAND_SHARE,
@@ -53,17 +56,17 @@ def window_candidates(
     for columns, number in product(range(len(nest.extents)), (0, 1)):
         image, weight = nest.inputs[number], nest.inputs[1 - number]
         moves = image.strides[columns] in VECTOR_LOADS and not weight.strides[columns]
-        long = nest.parallel[columns] and nest.extents[columns] > 1
-        if long and moves and _overlaps(nest, image):
-            width = min(lanes, power_below(nest.extents[columns]))
-            others = [d for d, p in enumerate(nest.parallel) if p and d != columns]
-            for rows in (NONE, *others):
-                yield _cheapest(nest, unit, (rows, columns), number, width)
-
-
-def _slots(lanes: int, unit: VectorUnit) -> float:
-    """Return what an operation takes of the time of one on a whole register."""
-    return max(lanes * 32, PIPE_BITS) / max(unit.bits, PIPE_BITS)
+        extent = nest.extents[columns]
+        long = nest.parallel[columns] and extent > 1
+        if not (long and moves and _overlaps(nest, image)):
+            continue
+        widths = [(min(lanes, power_below(extent)), False)]
+        if extent % lanes and can_be_masked(nest, columns, unit):
+            widths.append((masked_width(extent, lanes), True))
+        others = [d for d, p in enumerate(nest.parallel) if p and d != columns]
+        for rows, (width, masked) in product((NONE, *others), widths):
+            loops = (rows, columns)
+            yield _Window(nest, unit, loops, number, width, masked).cheapest()
 
 
 def _overlaps(nest: LoopNest, image: Access) -> bool:
@@ -77,81 +80,124 @@ def _overlaps(nest: LoopNest, image: Access) -> bool:
     )
 
 
-def _cheapest(
-    nest: LoopNest,
-    unit: VectorUnit,
-    loops: tuple[int, int],
-    number: int,
-    lanes: int,
-) -> Candidate:
-    rows, columns = loops
-    points = prod(nest.extents[d] for d in nest.reductions)
-    accumulators = unit.registers - unit.registers // OPERAND_SHARE
-    most = max(1, min(accumulators, MOST_PRODUCTS // points))
-    row_extent = nest.extents[rows] if rows != NONE else 1
-    blocks = [
-        (r, c)
-        for c in range(1, min(most, ceil(nest.extents[columns] / lanes)) + 1)
-        for r in range(1, min(row_extent, most // c) + 1)
-    ]
-    lines = [_lines(nest, nest.inputs[number], rows, n) for n in range(most + 1)]
-    candidates = (
-        _candidate(nest, unit, loops, number, lanes, block, lines) for block in blocks
-    )
-    return min(candidates, key=lambda candidate: candidate.cycles)
+@dataclass(frozen=True)
+class _Window:
+    """A window with vectors along one loop.
+
+    Attributes:
+        nest: The product.
+        unit: The registers.
+        loops: The rows, or NONE, and the columns, along which vectors run.
+        number: Which input is the image.
+        lanes: Elements of a vector.
+        masked: Whether the last columns may be a vector that is not full.
+    """
+
+    nest: LoopNest
+    unit: VectorUnit
+    loops: tuple[int, int]
+    number: int
+    lanes: int
+    masked: bool
+
+    @property
+    def image(self) -> Access:
+        """What is read as vectors."""
+        return self.nest.inputs[self.number]
+
+    @property
+    def weight(self) -> Access:
+        """What is equal in all lanes."""
+        return self.nest.inputs[1 - self.number]
+
+    @cached_property
+    def points(self) -> int:
+        """How many points the window has."""
+        return prod(self.nest.extents[d] for d in self.nest.reductions)
+
+    @cached_property
+    def extents(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
+        rows, columns = self.loops
+        extents = self.nest.extents
+        return extents[rows] if rows != NONE else 1, extents[columns]
+
+    def cheapest(self) -> Candidate:
+        """Return the block of rows and vectors of columns with the fewest cycles."""
+        accumulators = self.unit.registers - self.unit.registers // OPERAND_SHARE
+        most = max(1, min(accumulators, MOST_PRODUCTS // self.points))
+        rows, columns = self.extents
+        blocks = [
+            (r, c)
+            for c in range(1, min(most, ceil(columns / self.lanes)) + 1)
+            for r in range(1, min(rows, most // c) + 1)
+        ]
+        lines = [self._lines(count) for count in range(most + 1)]
+        cycles = {block: self._cycles(block, lines) for block in blocks}
+        block = min(blocks, key=lambda block: cycles[block])
+        tile = self._tile(block)
+        outer = [d for d in tile.order if self.nest.parallel[d] and d not in self.loops]
+        times = prod(self.nest.extents[d] for d in outer)
+        return Candidate(cycles[block] * times, tile)
+
+    def _cycles(self, block: tuple[int, int], lines: list[int]) -> float:
+        """Return the cycles of all rows and columns in some blocks."""
+        rows, columns = self.loops
+        loads = VECTOR_LOADS[self.image.strides[columns]]
+        own = rows != NONE and self.weight.strides[rows] != 0
+        contiguous = self.nest.outputs[0].strides[columns] == 1
+        stride = 1 if contiguous else self.lanes
+        cycles = 0.0
+        for r in split_extent(self.extents[0], block[0], 1):
+            for c in split_extent(
+                self.extents[1], block[1], self.lanes, masked=self.masked
+            ):
+                steps = ceil((r.stop - r.start) / r.step)
+                steps *= ceil((c.stop - c.start) / c.step)
+                slots = _slots(c.lanes, self.unit)
+                # Half as wide ones take one of two pipes, and as long; loads are as
+                # many.
+                each = max(r.count * c.count * slots, VECTORS_IN_FLIGHT)
+                fetched = lines[r.count] * c.count * loads
+                fetched += self.points * (r.count if own else 1)
+                stored = r.count * c.count * OUTPUT_CYCLES * stride * slots
+                total = each * self.points + LOAD_CYCLES * fetched + stored
+                cycles += steps * total
+        return cycles
+
+    def _tile(self, block: tuple[int, int]) -> RegisterTile:
+        rows, columns = self.loops
+        nest = self.nest
+        outer = [d for d, p in enumerate(nest.parallel) if p and d not in self.loops]
+        unroll = [1 if p else nest.extents[d] for d, p in enumerate(nest.parallel)]
+        unroll[columns] = block[1]
+        inner = [columns]
+        if rows != NONE:
+            unroll[rows] = block[0]
+            inner = [rows, columns]
+        return RegisterTile(
+            dims=(),
+            order=(*outer, *inner, *nest.reductions),
+            unroll=tuple(unroll),
+            vector_dim=columns,
+            lanes=self.lanes,
+            masked=self.masked,
+        )
+
+    def _lines(self, count: int) -> int:
+        """Return how many vectors of an image a column of a block reads, each once."""
+        rows, _ = self.loops
+        image, extents = self.image, self.nest.extents
+        step = image.strides[rows] if rows != NONE else 0
+        moves = [
+            range(0, extents[d] * image.strides[d], image.strides[d])
+            if image.strides[d]
+            else range(1)
+            for d in self.nest.reductions
+        ]
+        return len({i * step + sum(at) for i in range(count) for at in product(*moves)})
 
 
-def _candidate(
-    nest: LoopNest,
-    unit: VectorUnit,
-    loops: tuple[int, int],
-    number: int,
-    lanes: int,
-    block: tuple[int, int],
-    lines: list[int],
-) -> Candidate:
-    rows, columns = loops
-    row_extent = nest.extents[rows] if rows != NONE else 1
-    points = prod(nest.extents[d] for d in nest.reductions)
-    image, weight = nest.inputs[number], nest.inputs[1 - number]
-    loads = VECTOR_LOADS[image.strides[columns]]
-    own = rows != NONE and weight.strides[rows] != 0
-    stride = 1 if nest.outputs[0].strides[columns] == 1 else lanes
-    cycles = 0.0
-    for r in split_extent(row_extent, block[0], 1):
-        for c in split_extent(nest.extents[columns], block[1], lanes):
-            steps = (r.stop - r.start) // r.step * ((c.stop - c.start) // c.step)
-            slots = _slots(c.lanes, unit)
-            # Half as wide ones take one of two pipes, and as long; loads are as many.
-            products = max(r.count * c.count * slots, VECTORS_IN_FLIGHT) * points
-            fetched = lines[r.count] * c.count * loads
-            fetched += points * (r.count if own else 1)
-            stored = r.count * c.count * OUTPUT_CYCLES * stride * slots
-            cycles += steps * (products + LOAD_CYCLES * fetched + stored)
-    outer = [d for d, p in enumerate(nest.parallel) if p and d not in loops]
-    unroll = [1 if p else nest.extents[d] for d, p in enumerate(nest.parallel)]
-    unroll[columns] = block[1]
-    inner = [columns]
-    if rows != NONE:
-        unroll[rows] = block[0]
-        inner = [rows, columns]
-    tile = RegisterTile(
-        dims=(),
-        order=(*outer, *inner, *nest.reductions),
-        unroll=tuple(unroll),
-        vector_dim=columns,
-        lanes=lanes,
-    )
-    return Candidate(cycles * prod(nest.extents[d] for d in outer), tile)
-
-
-def _lines(nest: LoopNest, image: Access, rows: int, count: int) -> int:
-    """Return how many vectors of an image a column of a block reads, each once."""
-    step = image.strides[rows] if rows != NONE else 0
-    moves = [
-        range(0, nest.extents[d] * image.strides[d], image.strides[d])
-        if image.strides[d]
-        else range(1)
-        for d in nest.reductions
-    ]
-    return len({i * step + sum(at) for i in range(count) for at in product(*moves)})
+def _slots(lanes: int, unit: VectorUnit) -> float:
+    """Return what an operation takes of the time of one on a whole register."""
+    return max(lanes * 32, PIPE_BITS) / max(unit.bits, PIPE_BITS)

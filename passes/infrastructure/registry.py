@@ -31,6 +31,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("expand-winograd", "magweld.passes.cpu.expand_winograd:ExpandWinograd"),
     ("expand-math", "magweld.passes.cpu.expand_math:ExpandMath"),
     ("extract-subgraphs", "magweld.passes.tile.extract_subgraphs:ExtractSubgraphs"),
+    ("hoist-invariants", "magweld.passes.cpu.hoist_invariants:HoistInvariants"),
     ("hoist-pad-fill", "magweld.passes.cpu.hoist_pad_fill:HoistPadFill"),
     ("fit-memory", "magweld.passes.memory.fit_memory:FitMemory"),
     ("fold-slices", "magweld.passes.graph.fold_slices:FoldSlices"),

@@ -13,6 +13,7 @@ from magweld.passes.cpu.expand_winograd import ExpandWinograd
 from magweld.passes.cpu.fuse_epilogues import FuseEpilogues
 from magweld.passes.cpu.generalize_copies import GeneralizeCopies
 from magweld.passes.cpu.generalize_operations import GeneralizeOperations
+from magweld.passes.cpu.hoist_invariants import HoistInvariants
 from magweld.passes.cpu.hoist_pad_fill import HoistPadFill
 from magweld.passes.cpu.linearize_conv_rows import LinearizeConvRows
 from magweld.passes.cpu.mark_readonly import MarkReadonly
@@ -81,6 +82,7 @@ def _vectorized_steps(unit: VectorUnit) -> tuple[Step, ...]:
         BlockReductions(),
         GeneralizeCopies(),
         HoistPadFill(),
+        HoistInvariants(),
         # Registers.
         FuseEpilogues(unit.bits, unit.registers, unit.pairs),
         TileForRegisters(unit.bits, unit.registers, unit.pairs),

@@ -32,6 +32,22 @@ def test_pieces_cover_a_loop_exactly(extent: int, unroll: int, lanes: int) -> No
     assert sum(p.is_loop for p in pieces) <= 1
 
 
+@given(st.integers(0, 500), st.integers(1, 5), st.sampled_from([1, 2, 4, 8, 16]))
+def test_lanes_of_masked_pieces_are_the_iterations(
+    extent: int, unroll: int, lanes: int
+) -> None:
+    covered: list[int] = []
+    for piece in split_extent(extent, unroll, lanes, masked=True):
+        assert piece.lanes == lanes
+        assert piece.count <= unroll
+        for start in range(piece.start, piece.stop, piece.step):
+            for number in range(piece.count):
+                first = start + number * lanes
+                assert piece.filled(number) > 0
+                covered += range(first, first + piece.filled(number))
+    assert covered == list(range(extent))
+
+
 def nest(
     extents: tuple[int, ...],
     reductions: set[int],
@@ -41,6 +57,7 @@ def nest(
     product: bool = False,
     scalar_reason: str = "",
     bits: int = 32,
+    is_float: bool = False,
 ) -> LoopNest:
     return LoopNest(
         extents=extents,
@@ -52,6 +69,7 @@ def nest(
         uses_index=False,
         uses_math=False,
         product=product,
+        is_float=is_float or product,
     )
 
 
@@ -182,6 +200,36 @@ def test_half_as_wide_vectors_take_half_the_time_of_whole_ones() -> None:
     assert cycles[0] < cycles[1]
 
 
+@pytest.mark.parametrize(("row", "lanes"), [(28, 16), (14, 16), (7, 8), (3, 4)])
+def test_short_rows_of_an_image_are_vectors_that_are_not_full(
+    row: int, lanes: int
+) -> None:
+    pitch = row + 2
+    image, weight = (pitch * pitch, pitch, 1, pitch, 1), (9, 0, 0, 3, 1)
+    extents, output = (8, row, row, 3, 3), (row * row, row, 1, 0, 0)
+    window = nest(extents, {3, 4}, [image, weight], output, product=True)
+    tile = choose_register_tile(window, AVX512)
+    assert (tile.vector_dim, tile.lanes, tile.masked) == (2, lanes, True)
+    assert not choose_register_tile(window, AVX2).masked
+    # What only floats do without traps may be done of lanes without an element.
+    whole = replace(window, is_float=False)
+    assert not choose_register_tile(whole, AVX512).masked
+
+
+def test_short_rows_are_copied_in_vectors_that_are_not_full() -> None:
+    copy = nest((8, 14, 14), set(), [(196, 14, 1)], (256, 16, 1), is_float=True)
+    tile = choose_register_tile(copy, AVX512)
+    assert (tile.vector_dim, tile.lanes, tile.masked) == (2, 16, True)
+    assert not choose_register_tile(copy, AVX2).masked
+    narrow = nest((8, 14, 14), set(), [(196, 14, 1)], (256, 16, 1), bits=16)
+    assert not choose_register_tile(narrow, AVX512).masked
+    # Rows without gaps are one, rows of whole vectors need no masks.
+    dense = nest((8, 14, 14), set(), [(196, 14, 1)], (196, 14, 1), is_float=True)
+    assert not choose_register_tile(dense, AVX512).masked
+    full = nest((8, 14, 16), set(), [(224, 16, 1)], (288, 18, 1), is_float=True)
+    assert not choose_register_tile(full, AVX512).masked
+
+
 def test_every_second_element_of_an_image_is_read_in_place() -> None:
     # out[h, w] += x[2 h + i, 2 w + j] * weight[i, j]
     image, weight = (114, 2, 57, 1), (0, 0, 3, 1)
@@ -218,7 +266,7 @@ def test_empty_and_single_points_are_scalar(extents: tuple[int, ...]) -> None:
 def test_attribute_round_trip() -> None:
     rest = RegisterTile((), (1, 0), (12, 1), 0, 16)
     tile = RegisterTile(((0, 1), (3,)), (1, 0), (12, 2), 1, 16, 0)
-    for written in (tile, replace(tile, rest=rest)):
+    for written in (tile, replace(tile, rest=rest), replace(tile, masked=True)):
         with ir.Context():
             attribute = ir.Attribute.parse(str(written.to_attribute()))
             assert RegisterTile.from_attribute(attribute) == written

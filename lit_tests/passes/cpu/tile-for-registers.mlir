@@ -242,3 +242,30 @@ func.func @too_many_to_copy(%x: memref<4096x48xbf16>, %y: memref<4096x64xbf16>, 
   }
   return
 }
+
+// Rows of 14 elements with gaps are one vector that is not full where there are masks.
+// CHECK-LABEL: func.func @short_rows(
+// CHECK:         lanes = 16 : i64, masked, order
+// AVX2-LABEL:  func.func @short_rows(
+// AVX2-NOT:      masked
+// AVX2:          lanes = 8 : i64
+func.func @short_rows(%x: memref<8x14xf32>, %y: memref<8x14xf32, strided<[16, 1], offset: 17>>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel", "parallel"]} ins(%x : memref<8x14xf32>) outs(%y : memref<8x14xf32, strided<[16, 1], offset: 17>>) {
+  ^bb0(%p: f32, %u: f32):
+    linalg.yield %p : f32
+  }
+  return
+}
+
+// Lanes without an element are zeros: nothing may be divided by them but floats.
+// CHECK-LABEL: func.func @short_rows_of_integers(
+// CHECK-NOT:     masked
+// CHECK:         lanes = 8 : i64
+func.func @short_rows_of_integers(%x: memref<8x14xi32>, %y: memref<8x14xi32, strided<[16, 1], offset: 17>>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel", "parallel"]} ins(%x : memref<8x14xi32>) outs(%y : memref<8x14xi32, strided<[16, 1], offset: 17>>) {
+  ^bb0(%p: i32, %u: i32):
+    %0 = arith.divsi %p, %p : i32
+    linalg.yield %0 : i32
+  }
+  return
+}

@@ -572,3 +572,47 @@ func.func @turned_result(%x: memref<3x32xf32>, %y: memref<32x3xf32>) attributes 
   }
   return
 }
+
+// Rows of 14 elements of a window: one vector each, whose last two lanes are neither
+// read nor written.
+// CHECK-LABEL: func.func @short_rows(
+// CHECK-SAME:      %[[X:.+]]: memref<16x16xf32>, %{{.+}}: memref<3x3xf32>, %[[Y:.+]]: memref<14x14xf32>)
+// CHECK:         %[[MASK:.+]] = vector.constant_mask [14] : vector<16xi1>
+// CHECK:         vector.maskedload %{{.+}}, %[[MASK]], %{{.+}} into vector<16xf32>
+// CHECK-NOT:     vector<8xf32>
+// CHECK-COUNT-14: vector.maskedstore %{{.+}}, %[[MASK]], %{{.+}} : {{.+}}, vector<16xi1>, vector<16xf32>
+// CHECK-NOT:     linalg
+// NARROW-LABEL: func.func @short_rows(
+// NARROW-NOT:    vector.maskedload
+#image = affine_map<(h, w, i, j) -> (h + i, w + j)>
+#weight = affine_map<(h, w, i, j) -> (i, j)>
+#result = affine_map<(h, w, i, j) -> (h, w)>
+func.func @short_rows(%x: memref<16x16xf32>, %k: memref<3x3xf32>, %y: memref<14x14xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#image, #weight, #result], iterator_types = ["parallel", "parallel", "reduction", "reduction"]} ins(%x, %k : memref<16x16xf32>, memref<3x3xf32>) outs(%y : memref<14x14xf32>) {
+  ^bb0(%p: f32, %q: f32, %u: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %u, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// Every second element: the first vector has 15 of the elements that 14 lanes come
+// from, the second, which begins one element early, those behind it.
+// CHECK-LABEL: func.func @every_second(
+// CHECK-DAG:     vector.constant_mask [12] : vector<16xi1>
+// CHECK-DAG:     vector.constant_mask [14] : vector<16xi1>
+// CHECK:         vector.load
+// CHECK:         vector.maskedload
+// CHECK:         vector.shuffle
+// CHECK:         vector.maskedstore
+#step = affine_map<(h, w, i, j) -> (h * 2 + i, w * 2 + j)>
+func.func @every_second(%x: memref<29x29xf32>, %k: memref<3x3xf32>, %y: memref<14x14xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#step, #weight, #result], iterator_types = ["parallel", "parallel", "reduction", "reduction"]} ins(%x, %k : memref<29x29xf32>, memref<3x3xf32>) outs(%y : memref<14x14xf32>) {
+  ^bb0(%p: f32, %q: f32, %u: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %u, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
