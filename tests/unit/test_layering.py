@@ -120,6 +120,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.deploy.portable_artifact": (
         "magweld.aot.errors",
         "magweld.aot.files",
+        "magweld.aot.nested",
         "magweld.deploy.portable_file",
     ),
     "magweld.deploy.portable_file": ("magweld.aot.errors",),

@@ -20,7 +20,12 @@ from magweld.aot.files import write_archive
 from magweld.aot.held_tensors import held_copy, memory_of, of_memory
 from magweld.aot.host_check import host_description, require_host
 from magweld.aot.signature import Signature
-from magweld.aot.template import Template, Tensors, template_from_json
+from magweld.aot.template import (
+    Template,
+    Tensors,
+    template_from_json,
+    template_to_json,
+)
 from magweld.artifact import HOST_TARGET, ExternalStep, Program
 from magweld.runtime.admission import Likeness
 from magweld.runtime.container import decode_program, encode_program
@@ -102,7 +107,7 @@ class Artifact:
                 _require_private(every)
             results = loaded(self.plan.prepare(every))
             outputs = self.plan.epilogue.finish(every, results, fresh=fresh)
-            return self.template.build(Tensors(outputs, inputs, self._held))
+            return Tensors(outputs, inputs, self._held).build(self.template)
 
     def _inputs(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], device: torch.device
@@ -147,7 +152,7 @@ class Artifact:
             "host": host_description() if self.target == HOST_TARGET else {},
             "signature": self.signature.to_json(),
             "plan": self.plan.to_json(),
-            "template": self.template.to_json(),
+            "template": template_to_json(self.template),
             "state": [
                 [name, tuple(tensor.shape), tensor.stride()]
                 for name, tensor in self.state.items()
@@ -228,7 +233,7 @@ def _rehearse(artifact: Artifact) -> None:
         raise ValueError("the externals are not those of the program")
     artifact.signature.arguments(inputs)
     outputs = artifact.plan.epilogue.finish(every, results)
-    artifact.template.build(Tensors(outputs, inputs, held))
+    Tensors(outputs, inputs, held).build(artifact.template)
 
 
 def placed(artifact: Artifact, device: torch.device | str | None = None) -> Artifact:

@@ -25,7 +25,7 @@ from magweld.aot.errors import (
 from magweld.aot.held_tensors import held_copy
 from magweld.aot.operator_call import OperatorCall
 from magweld.aot.signature import Signature, tensors_in
-from magweld.aot.template import Template, Tensors, template_of
+from magweld.aot.template import Template, Tensors
 from magweld.api import compile_imported
 from magweld.artifact import HOST_TARGET, StandIns
 from magweld.compiler_options import CompileOptions
@@ -268,7 +268,7 @@ def _captured(
         tuple(feeds),
         inputs,
         state,
-        template_of(result, tensors),
+        tensors.template(result),
         replace(signature, distinct=distinct),
     )
 
@@ -313,7 +313,7 @@ def _seen_tensors(
         held: The tensors of the state.
     """
     outputs = [torch.empty(0) for _ in epilogue.outputs]
-    result = call.template.build(Tensors(outputs, call.inputs, held))
+    result = Tensors(outputs, call.inputs, held).build(call.template)
     kept = (sources[number] for number in epilogue.kept_inputs if number < len(sources))
     return {id(tensor) for tensor in (*tensors_in(result), *kept)}
 

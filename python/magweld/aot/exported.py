@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 from magweld.aot.compile import CapturedCall
 from magweld.aot.errors import EXPORT_CONDITION, EXPORT_INPUTS, EXPORT_SIZES
 from magweld.aot.signature import Signature
-from magweld.aot.template import Tensors, template_of
+from magweld.aot.template import Tensors
 from magweld.graphs.control_operators import (
     ControlOperator,
     IfOperator,
@@ -103,7 +103,7 @@ def exported_call(
         feeds=tuple(flat.feeds),
         inputs=[value for value in values if isinstance(value, Tensor)],
         state=flat.state,
-        template=template_of(result, Tensors(outputs, (), ())),
+        template=Tensors(outputs, (), ()).template(result),
         signature=signature,
     )
 

@@ -12,7 +12,7 @@ from torch import Tensor, fx
 from torch._ops import OpOverload
 
 from magweld.aot.errors import EXTERNAL_CALL, ArtifactError
-from magweld.aot.template import PLAIN
+from magweld.aot.nested import PLAIN
 from magweld.artifact import BoundsCheck, IndexCheck, RowOrder
 from magweld.importer.externals import External, tensors_read, with_strides
 from magweld.importer.gathers import CHECKED_BOUNDS, index_check_of

@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from magweld.aot.errors import INPUT_KIND
-from magweld.aot.template import PLAIN
+from magweld.aot.nested import (
+    Constant,
+    Nested,
+    built,
+    from_json,
+    items_of,
+    leaves_of,
+    mismatch,
+    nested_of,
+    to_json,
+)
 from magweld.runtime.errors import InputMismatchError
 
 
@@ -69,77 +79,7 @@ class TensorInput:
         return TensorInput(tuple(data["shape"]), tuple(data["stride"]), dtype)
 
 
-@dataclass(frozen=True)
-class ConstantInput:
-    """A plain value that was compiled into an artifact."""
-
-    value: Any
-
-    def difference(self, value: object, device: torch.device) -> str:
-        """Say how a value differs from the constant; "" if it does not."""
-        # By their text: zeros differ in sign, and a NaN is as good as another.
-        same = type(value) is type(self.value) and repr(value) == repr(self.value)
-        return "" if same else f" is {value!r}, compiled for {self.value!r}"
-
-    def to_json(self) -> Any:
-        """Return it as JSON data."""
-        return {"constant": self.value}
-
-
-@dataclass(frozen=True)
-class SequenceInput:
-    """A tuple or a list of inputs.
-
-    Attributes:
-        kind: "tuple" or "list".
-        items: Its inputs.
-    """
-
-    kind: str
-    items: tuple[Input, ...]
-
-    def difference(self, value: object, device: torch.device) -> str:
-        """Say how a value differs from what is expected; "" if it does not."""
-        if type(value) is not _SEQUENCES[self.kind]:
-            return f" is a {type(value).__name__}, not a {self.kind}"
-        assert isinstance(value, tuple | list), "the kinds are tuple and list"
-        if len(value) != len(self.items):
-            return f" has {len(value)} items, expected {len(self.items)}"
-        return _first_difference(enumerate(value), self.items, device)
-
-    def to_json(self) -> Any:
-        """Return it as JSON data."""
-        return {self.kind: [item.to_json() for item in self.items]}
-
-
-@dataclass(frozen=True)
-class DictInput:
-    """A dict of inputs with plain keys, in the order of the example."""
-
-    items: tuple[tuple[Any, Input], ...]
-
-    def difference(self, value: object, device: torch.device) -> str:
-        """Say how a value differs from what is expected; "" if it does not."""
-        if type(value) is not dict:
-            return f" is a {type(value).__name__}, not a dict"
-        # The program may have gone through the dict in its order.
-        names = [key for key, _ in self.items]
-        if list(map(repr, value)) != list(map(repr, names)):
-            return f" has keys {list(value)}, in this order, expected {names}"
-        expected = (entry for _, entry in self.items)
-        return _first_difference(value.items(), expected, device)
-
-    def to_json(self) -> Any:
-        """Return it as JSON data."""
-        return {"dict": [[key, entry.to_json()] for key, entry in self.items]}
-
-
-Input = TensorInput | ConstantInput | SequenceInput | DictInput
-
-_SEQUENCES: dict[str, type[tuple[Any, ...] | list[Any]]] = {
-    "tuple": tuple,
-    "list": list,
-}
+Input: TypeAlias = Nested[TensorInput]
 
 
 @dataclass(frozen=True)
@@ -192,7 +132,7 @@ class Signature:
             )
         values = [*args, *(kwargs[name] for name in names)]
         for index, (value, expected) in enumerate(zip(values, self._all, strict=True)):
-            problem = expected.difference(value, device)
+            problem = _difference(expected, value, device)
             if problem:
                 raise InputMismatchError(index, f"argument {index}{problem}")
         tensors = list(tensors_in(values))
@@ -208,8 +148,13 @@ class Signature:
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments of a call that passes some tensors, in order."""
         numbered = iter(tensors)
-        args = tuple(_filled(entry, numbered) for entry in self.positional)
-        return args, {name: _filled(entry, numbered) for name, entry in self.keywords}
+
+        def filled(entry: Input) -> Any:
+            return built(entry, lambda _: next(numbered))
+
+        # A list: the end of the tensors must not end a generator.
+        args = tuple([filled(entry) for entry in self.positional])
+        return args, {name: filled(entry) for name, entry in self.keywords}
 
     @cached_property
     def takes_tensors(self) -> bool:
@@ -221,7 +166,7 @@ class Signature:
     def leaves(self) -> list[tuple[str, TensorInput]]:
         """Every tensor with a name such as "x" or "0.1.weights"."""
         named = [*((str(n), x) for n, x in enumerate(self.positional)), *self.keywords]
-        return [leaf for name, entry in named for leaf in _leaves(name, entry)]
+        return [leaf for name, entry in named for leaf in leaves_of(entry, name)]
 
     @property
     def _all(self) -> tuple[Input, ...]:
@@ -230,8 +175,8 @@ class Signature:
     def to_json(self) -> Any:
         """Return it as JSON data."""
         return {
-            "positional": [entry.to_json() for entry in self.positional],
-            "keywords": [[name, entry.to_json()] for name, entry in self.keywords],
+            "positional": [_to_json(entry) for entry in self.positional],
+            "keywords": [[name, _to_json(entry)] for name, entry in self.keywords],
             "distinct": self.distinct,
         }
 
@@ -249,75 +194,46 @@ def tensors_in(value: object) -> Iterator[Tensor]:
     """Yield the tensors of a value and of tuples, lists and dicts in it, in order."""
     if isinstance(value, Tensor):
         yield value
-    elif type(value) in (tuple, list):
-        for item in cast("Iterable[object]", value):
-            yield from tensors_in(item)
-    elif type(value) is dict:
-        yield from tensors_in(list(value.values()))
+    for _, item in items_of(value):
+        yield from tensors_in(item)
 
 
-def _first_difference(
-    found: Iterable[tuple[Any, Any]], expected: Iterable[Input], device: torch.device
-) -> str:
-    for (key, value), entry in zip(found, expected, strict=True):
-        problem = entry.difference(value, device)
+def _difference(entry: Input, value: object, device: torch.device) -> str:
+    """Say how a value differs from what is expected; "" if it does not."""
+    if isinstance(entry, TensorInput):
+        return entry.difference(value, device)
+    problem = mismatch(entry, value)
+    if problem or isinstance(entry, Constant):
+        return problem
+    pairs = zip(items_of(value), entry.items, strict=True)
+    for (key, item), (_, expected) in pairs:
+        problem = _difference(expected, item, device)
         if problem:
             return f"[{key!r}]{problem}"
     return ""
 
 
 def _input(where: str, value: object) -> Input:
-    if isinstance(value, Tensor):
-        return TensorInput.of(value)
-    kind = type(value)
-    if kind in PLAIN:
-        return ConstantInput(value)
-    if isinstance(value, tuple | list) and kind in _SEQUENCES.values():
-        items = (_input(f"{where}[{n}]", item) for n, item in enumerate(value))
-        return SequenceInput(kind.__name__, tuple(items))
-    if (
-        isinstance(value, dict)
-        and kind is dict
-        and all(type(k) in PLAIN for k in value)
-    ):
-        pairs = ((k, _input(f"{where}[{k!r}]", item)) for k, item in value.items())
-        return DictInput(tuple(pairs))
-    raise INPUT_KIND.at(f"{where} of type {kind.__name__}")
+    return nested_of(value, _leaf, _refuse, where)
 
 
-def _filled(entry: Input, tensors: Iterator[Tensor]) -> Any:
-    match entry:
-        case TensorInput():
-            return next(tensors)
-        case ConstantInput():
-            return entry.value
-        case SequenceInput():
-            items = [_filled(item, tensors) for item in entry.items]
-            return tuple(items) if entry.kind == "tuple" else items
-        case DictInput():
-            return {key: _filled(item, tensors) for key, item in entry.items}
+def _leaf(value: object) -> TensorInput | None:
+    return TensorInput.of(value) if isinstance(value, Tensor) else None
 
 
-def _leaves(name: str, entry: Input) -> Iterator[tuple[str, TensorInput]]:
-    pairs: Iterable[tuple[Any, Input]] = ()
-    match entry:
-        case TensorInput():
-            yield name, entry
-        case SequenceInput():
-            pairs = enumerate(entry.items)
-        case DictInput():
-            pairs = entry.items
-    for key, item in pairs:
-        yield from _leaves(f"{name}.{key}", item)
+def _refuse(where: str, kind: str) -> Exception:
+    return INPUT_KIND.at(f"{where} of type {kind}")
+
+
+def _to_json(entry: Input) -> Any:
+    if isinstance(entry, TensorInput):
+        return entry.to_json()
+    kind, content = to_json(entry, _to_json)
+    return {kind: content}
 
 
 def _from_json(data: Any) -> Input:
     if "shape" in data:
         return TensorInput.from_json(data)
     ((kind, content),) = data.items()
-    if kind == "constant":
-        return ConstantInput(content)
-    if kind == "dict":
-        return DictInput(tuple((key, _from_json(item)) for key, item in content))
-    kind = _SEQUENCES[kind].__name__
-    return SequenceInput(kind, tuple(map(_from_json, content)))
+    return from_json(kind, content, _from_json)

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from torch import Tensor
 
 from magweld.aot.errors import OUTPUT_KIND, ArtifactError
+from magweld.aot.nested import Nested, built, from_json, nested_of, to_json
 
-PLAIN = (bool, int, float, str, type(None))
+
+@dataclass(frozen=True)
+class TensorPart:
+    """A tensor of the call.
+
+    Attributes:
+        source: "outputs", "inputs" or "state".
+        index: Which one.
+    """
+
+    source: str
+    index: int
+
+
+Template: TypeAlias = Nested[TensorPart]
 
 
 @dataclass(frozen=True)
@@ -27,116 +42,37 @@ class Tensors:
     inputs: Sequence[Tensor]
     state: Sequence[Tensor]
 
+    def build(self, template: Template) -> Any:
+        """Return the result of the call."""
+        return built(template, lambda part: getattr(self, part.source)[part.index])
 
-class Template(Protocol):
-    """A part of a result."""
+    def template(self, result: object) -> Template:
+        """Return the template of a result that was made of these.
 
-    def build(self, tensors: Tensors) -> Any:
-        """Return the part for one call."""
+        Raises:
+            UnsupportedError: `artifact-output`.
+        """
+        return nested_of(result, self._part, _refuse)
 
-    def to_json(self) -> Any:
-        """Return it as JSON data, for `template_from_json`."""
-
-
-@dataclass(frozen=True)
-class TensorPart:
-    """A tensor of the call.
-
-    Attributes:
-        source: "outputs", "inputs" or "state".
-        index: Which one.
-    """
-
-    source: str
-    index: int
-
-    def build(self, tensors: Tensors) -> Any:
-        """Return the tensor."""
-        return getattr(tensors, self.source)[self.index]
-
-    def to_json(self) -> Any:
-        """Return it as JSON data."""
-        return ["tensor", self.source, self.index]
+    def _part(self, value: object) -> TensorPart | None:
+        if not isinstance(value, Tensor):
+            return None
+        for source in ("outputs", "inputs", "state"):
+            for index, candidate in enumerate(getattr(self, source)):
+                if candidate is value:
+                    return TensorPart(source, index)
+        raise OUTPUT_KIND.at("a tensor that the graph neither takes nor makes")
 
 
-@dataclass(frozen=True)
-class ConstantPart:
-    """A plain constant."""
-
-    value: Any
-
-    def build(self, tensors: Tensors) -> Any:
-        """Return the constant."""
-        return self.value
-
-    def to_json(self) -> Any:
-        """Return it as JSON data."""
-        return ["constant", self.value]
+def _refuse(where: str, kind: str) -> Exception:
+    return OUTPUT_KIND.at(f"a result of type {kind}")
 
 
-@dataclass(frozen=True)
-class SequencePart:
-    """A tuple or a list.
-
-    Attributes:
-        kind: "tuple" or "list".
-        items: Its parts.
-    """
-
-    kind: str
-    items: tuple[Template, ...]
-
-    def build(self, tensors: Tensors) -> Any:
-        """Return a new tuple or list."""
-        items = [item.build(tensors) for item in self.items]
-        return tuple(items) if self.kind == "tuple" else items
-
-    def to_json(self) -> Any:
-        """Return it as JSON data."""
-        return [self.kind, [item.to_json() for item in self.items]]
-
-
-@dataclass(frozen=True)
-class DictPart:
-    """A dict with plain keys."""
-
-    items: tuple[tuple[Any, Template], ...]
-
-    def build(self, tensors: Tensors) -> Any:
-        """Return a new dict."""
-        return {key: item.build(tensors) for key, item in self.items}
-
-    def to_json(self) -> Any:
-        """Return it as JSON data."""
-        return ["dict", [[key, item.to_json()] for key, item in self.items]]
-
-
-def template_of(result: Any, tensors: Tensors) -> Template:
-    """Return the template of a result that was made of certain tensors.
-
-    Raises:
-        UnsupportedError: `artifact-output`.
-    """
-    kind = type(result)
-    if isinstance(result, Tensor):
-        return _tensor_part(result, tensors)
-    if kind in PLAIN:
-        return ConstantPart(result)
-    if kind in (tuple, list):
-        items = tuple(template_of(item, tensors) for item in result)
-        return SequencePart(kind.__name__, items)
-    if kind is dict and all(type(key) in PLAIN for key in result):
-        pairs = ((key, template_of(item, tensors)) for key, item in result.items())
-        return DictPart(tuple(pairs))
-    raise OUTPUT_KIND.at(f"a result of type {kind.__name__}")
-
-
-def _tensor_part(tensor: Tensor, tensors: Tensors) -> TensorPart:
-    for source in ("outputs", "inputs", "state"):
-        for index, candidate in enumerate(getattr(tensors, source)):
-            if candidate is tensor:
-                return TensorPart(source, index)
-    raise OUTPUT_KIND.at("a tensor that the graph neither takes nor makes")
+def template_to_json(part: Template) -> Any:
+    """Return a template as JSON data, for `template_from_json`."""
+    if isinstance(part, TensorPart):
+        return ["tensor", part.source, part.index]
+    return list(to_json(part, template_to_json))
 
 
 def template_from_json(data: Any) -> Template:
@@ -147,23 +83,11 @@ def template_from_json(data: Any) -> Template:
     """
     try:
         kind, *fields = data
-        return _READERS[kind](*fields)
-    except (TypeError, ValueError, KeyError) as error:
+        if kind == "tensor":
+            return TensorPart(*fields)
+        (content,) = fields
+        return from_json(kind, content, template_from_json)
+    except (TypeError, ValueError) as error:
         raise ArtifactError(
             "artifact-damaged", f"no result template: {error}"
         ) from error
-
-
-def _sequence(kind: str) -> Callable[[Any], Template]:
-    return lambda items: SequencePart(kind, tuple(map(template_from_json, items)))
-
-
-_READERS: dict[str, Callable[..., Template]] = {
-    "tensor": TensorPart,
-    "constant": ConstantPart,
-    "tuple": _sequence("tuple"),
-    "list": _sequence("list"),
-    "dict": lambda items: DictPart(
-        tuple((key, template_from_json(item)) for key, item in items)
-    ),
-}

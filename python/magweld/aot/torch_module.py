@@ -28,8 +28,9 @@ from magweld.aot.errors import (
     MODULE_FUNCTION,
     MODULE_OPERATION,
 )
+from magweld.aot.nested import Group
 from magweld.aot.signature import Signature
-from magweld.aot.template import SequencePart, TensorPart
+from magweld.aot.template import TensorPart
 from magweld.bindings import ir
 from magweld.context import make_context
 from magweld.runtime.dtypes import TORCH_DTYPES
@@ -136,7 +137,7 @@ class TorchModule:
             state={f"literal {n}": tensor for n, tensor in enumerate(self.literals)},
             template=outputs[0]
             if len(outputs) == 1
-            else SequencePart("tuple", outputs),
+            else Group("tuple", tuple(enumerate(outputs))),
             signature=Signature.of(args, kwargs),
             by_value=True,
         )

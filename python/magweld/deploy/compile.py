@@ -12,22 +12,10 @@ import torch
 
 import magweld
 from magweld.aot.compile import CapturedCall, ImportedCall, import_call
-from magweld.aot.signature import (
-    ConstantInput,
-    DictInput,
-    Input,
-    SequenceInput,
-    Signature,
-    TensorInput,
-)
+from magweld.aot.nested import Constant, Group, Nested, leaves_of, to_json
+from magweld.aot.signature import Signature
 from magweld.aot.sources import Inputs, Model, captured
-from magweld.aot.template import (
-    ConstantPart,
-    DictPart,
-    SequencePart,
-    Template,
-    TensorPart,
-)
+from magweld.aot.template import Template
 from magweld.api import compile_imported
 from magweld.artifact import HOST_TARGET, Program
 from magweld.codegen.entry import Call
@@ -228,7 +216,7 @@ class _Maker:
             raise WRITES.at("the captured graph")
         self._require_code(imported, program)
         call = ours.call
-        leaves = list(_leaves(call.template, ""))
+        leaves = list(leaves_of(call.template))
         source = FormSource(
             program=program,
             plan=ours.plan(imported),
@@ -343,50 +331,16 @@ def _structure(signature: Signature, template: Template) -> str:
     """
     numbers = itertools.count()
     described = {
-        "positional": [_argument(one, numbers) for one in signature.positional],
-        "keywords": [[name, _argument(x, numbers)] for name, x in signature.keywords],
+        "positional": [_described(one, numbers) for one in signature.positional],
+        "keywords": [[name, _described(x, numbers)] for name, x in signature.keywords],
         "result": _described(template, itertools.count()),
         "distinct": signature.distinct,
     }
     return json.dumps(described)
 
 
-def _argument(entry: Input, numbers: Iterator[int]) -> Any:
-    match entry:
-        case TensorInput():
-            return {"tensor": next(numbers)}
-        case SequenceInput():
-            return {entry.kind: [_argument(item, numbers) for item in entry.items]}
-        case DictInput():
-            pairs = [[key, _argument(item, numbers)] for key, item in entry.items]
-            return {"dict": pairs}
-        case ConstantInput():
-            return {"constant": entry.value}
-
-
-def _described(part: Template, numbers: Iterator[int]) -> Any:
-    match part:
-        case TensorPart():
-            return {"tensor": next(numbers)}
-        case SequencePart():
-            return {part.kind: [_described(item, numbers) for item in part.items]}
-        case DictPart():
-            pairs = [[key, _described(item, numbers)] for key, item in part.items]
-            return {"dict": pairs}
-        case ConstantPart():
-            return {"constant": part.value}
-    raise AssertionError(type(part).__name__)
-
-
-def _leaves(part: Template, path: str) -> Iterator[tuple[str, TensorPart]]:
-    """Yield the tensors of a result in order, each with a name such as "pair.0"."""
-    pairs: Sequence[tuple[Any, Template]] = ()
-    match part:
-        case TensorPart():
-            yield path, part
-        case SequencePart():
-            pairs = tuple(enumerate(part.items))
-        case DictPart():
-            pairs = part.items
-    for key, item in pairs:
-        yield from _leaves(item, f"{path}.{key}" if path else str(key))
+def _described(part: Nested[Any], numbers: Iterator[int]) -> Any:
+    if not isinstance(part, Constant | Group):
+        return {"tensor": next(numbers)}
+    kind, content = to_json(part, lambda item: _described(item, numbers))
+    return {kind: content}

@@ -16,6 +16,7 @@ import threading
 import weakref
 from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import count, pairwise
 from pathlib import Path
@@ -27,6 +28,16 @@ from numpy.typing import NDArray
 
 from magweld.aot.errors import ArtifactError
 from magweld.aot.files import write_whole
+from magweld.aot.nested import (
+    Constant,
+    Group,
+    Nested,
+    built,
+    from_json,
+    items_of,
+    leaves_of,
+    mismatch,
+)
 from magweld.deploy.portable_file import (
     ALIGNMENT,
     PAGE,
@@ -121,7 +132,7 @@ class PortableArtifact:
             ArtifactError: `artifact-host`: this CPU has no level that code is for.
         """
         outputs = self.run(self._flat(args, kwargs))
-        return _built(self._structure["result"], outputs)
+        return built(self._structure.result, outputs.__getitem__)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run the program on a flat list of arrays, as C does; see `__call__`."""
@@ -136,10 +147,7 @@ class PortableArtifact:
         return _Loaded(self._program, self._content, self._threads)
 
     def _flat(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
-        positional, keywords = (
-            self._structure["positional"],
-            dict(self._structure["keywords"]),
-        )
+        positional, keywords = self._structure.positional, self._structure.keywords
         if len(args) != len(positional) or kwargs.keys() != keywords.keys():
             raise TypeError(
                 f"{len(args)} positional arguments and {sorted(kwargs)}, expected "
@@ -150,35 +158,61 @@ class PortableArtifact:
         found: list[Any] = []
         for number, (value, described) in enumerate(zip(values, expected, strict=True)):
             found += _taken_apart(f"argument {number}", value, described)
-        if self._structure.get("distinct") and len(set(map(id, found))) < len(found):
+        if self._structure.distinct and len(set(map(id, found))) < len(found):
             raise ValueError(
                 "one array is passed twice, and the program asks which are the same"
             )
         return found
 
 
-def _structure(program: PortableProgram) -> Any:
+@dataclass(frozen=True)
+class _Structure:
+    """How a program puts its inputs and its result together, with numbers of tensors.
+
+    Attributes:
+        positional: The positional arguments.
+        keywords: The keyword arguments, by name.
+        result: What the program returns.
+        distinct: Whether no array may be passed twice.
+    """
+
+    positional: list[Nested[int]]
+    keywords: dict[str, Nested[int]]
+    result: Nested[int]
+    distinct: bool
+
+
+def _structure(program: PortableProgram) -> _Structure:
     """Return how a program puts its inputs and its result together.
 
     Raises:
         ArtifactError: `artifact-damaged`: they do not fit its tensors.
     """
     try:
-        structure = json.loads(program.structure)
-        keywords = dict(structure["keywords"]).values()
-        described = [*structure["positional"], *keywords]
-        inputs = [number for one in described for number in _numbers(one)]
-        outputs = list(_numbers(structure["result"]))
+        data = json.loads(program.structure)
+        keywords = {name: _read(one) for name, one in data["keywords"]}
+        found = _Structure(
+            list(map(_read, data["positional"])),
+            keywords,
+            _read(data["result"]),
+            bool(data.get("distinct")),
+        )
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         # The text is data from a file: reading it fails anywhere.
         raise _no_structure(f"{type(error).__name__}: {error}") from error
-    for name, found, ports in (
-        ("inputs", inputs, program.inputs),
-        ("outputs", outputs, program.outputs),
+    for name, parts, ports in (
+        ("inputs", [*found.positional, *keywords.values()], program.inputs),
+        ("outputs", [found.result], program.outputs),
     ):
-        if found != list(range(len(ports))):
+        numbers = [number for part in parts for _, number in leaves_of(part)]
+        if numbers != list(range(len(ports))):
             raise _no_structure(f"its {name} are not those of the program")
-    return structure
+    return found
+
+
+def _read(described: Any) -> Nested[int]:
+    ((kind, content),) = described.items()
+    return content if kind == "tensor" else from_json(kind, content, _read)
 
 
 def _no_structure(reason: str) -> ArtifactError:
@@ -186,67 +220,24 @@ def _no_structure(reason: str) -> ArtifactError:
     return ArtifactError("artifact-damaged", message)
 
 
-def _numbers(described: Any) -> Iterator[int]:
-    """Yield the numbers of the tensors of an argument or result, in order.
-
-    Raises:
-        ValueError: It is none, as other errors that reading data raises.
-    """
-    ((kind, content),) = described.items()
-    if kind == "tensor":
-        yield content
-    elif kind == "dict":
-        for _, item in content:
-            yield from _numbers(item)
-    elif kind in ("tuple", "list"):
-        for item in content:
-            yield from _numbers(item)
-    elif kind != "constant":
-        raise ValueError(f"there is no kind of value '{kind}'")
-
-
-def _taken_apart(where: str, value: Any, described: Any) -> Iterator[Any]:
+def _taken_apart(where: str, value: Any, described: Nested[int]) -> Iterator[Any]:
     """Yield the arrays of an argument in order.
 
     Raises:
         TypeError: It is nested otherwise than described.
         ValueError: A constant differs.
     """
-    ((kind, content),) = described.items()
-    if kind == "tensor":
+    if not isinstance(described, Constant | Group):
         yield value
-    elif kind == "constant":
-        # By their text: zeros differ in sign, and a NaN is as good as another.
-        if type(value) is not type(content) or repr(value) != repr(content):
-            raise ValueError(f"{where} is {value!r}, compiled for {content!r}")
-    elif type(value).__name__ != kind:
-        raise TypeError(f"{where} is a {type(value).__name__}, not a {kind}")
-    elif kind == "dict":
-        names = [key for key, _ in content]
-        # The program may have gone through the dict in its order.
-        if list(map(repr, value)) != list(map(repr, names)):
-            raise TypeError(
-                f"{where} has keys {list(value)}, in this order, expected {names}"
-            )
-        for key, item in content:
-            yield from _taken_apart(f"{where}[{key!r}]", value[key], item)
-    else:
-        if len(value) != len(content):
-            raise TypeError(f"{where} has {len(value)} items, expected {len(content)}")
-        for number, item in enumerate(content):
-            yield from _taken_apart(f"{where}[{number}]", value[number], item)
-
-
-def _built(described: Any, outputs: Sequence[Array]) -> Any:
-    ((kind, content),) = described.items()
-    if kind == "tensor":
-        return outputs[content]
-    if kind == "constant":
-        return content
-    if kind == "dict":
-        return {key: _built(item, outputs) for key, item in content}
-    items = [_built(item, outputs) for item in content]
-    return tuple(items) if kind == "tuple" else items
+        return
+    problem = mismatch(described, value)
+    if problem:
+        kind = ValueError if isinstance(described, Constant) else TypeError
+        raise kind(where + problem)
+    if isinstance(described, Group):
+        pairs = zip(items_of(value), described.items, strict=True)
+        for (key, item), (_, expected) in pairs:
+            yield from _taken_apart(f"{where}[{key!r}]", item, expected)
 
 
 def _checked(value: object, port: Port) -> Array:
