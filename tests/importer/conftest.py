@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from magweld.importer import import_graph
+from magweld.importer.importer import import_graph
 
 # Test modules of a folder cannot import each other otherwise under importlib mode.
 sys.path.insert(0, str(Path(__file__).parent))

@@ -13,7 +13,7 @@ from torch_mlir.execution_engine import ExecutionEngine
 
 from magweld.bindings import ir, passmanager
 from magweld.context import make_context
-from magweld.importer import ImportedGraph
+from magweld.importer.importer import ImportedGraph
 from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
 from magweld.passes.graph.simplify_generic import SimplifyGeneric
 from magweld.passes.ir.utils import functions_of

@@ -8,7 +8,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from magweld.importer import import_graph, ragged_bags
+from magweld.importer import ragged_bags
+from magweld.importer.importer import import_graph
 
 MODES = ["sum", "mean", "max"]
 

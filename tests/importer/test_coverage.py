@@ -14,7 +14,7 @@ import test_structure
 import torch
 from samples import X
 
-from magweld.importer import import_graph
+from magweld.importer.importer import import_graph
 from magweld.importer.operators import RULES, is_generated
 
 TABLES = [

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from magweld.importer import import_graph
+from magweld.importer.importer import import_graph
 
 
 def tensor(*shape: int) -> torch.Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, fx
 
-from magweld.importer import import_graph
+from magweld.importer.importer import import_graph
 
 
 def function(x: Tensor, table: Tensor, places: Tensor) -> Tensor:

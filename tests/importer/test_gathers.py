@@ -8,8 +8,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from magweld.importer import import_graph
 from magweld.importer.gathers import checked_on_device
+from magweld.importer.importer import import_graph
 
 TABLE = torch.arange(60.0).reshape(10, 6)
 IDS = torch.tensor([[1, 9, 0], [4, 4, 2]])

@@ -14,7 +14,8 @@ from linalg_reference import Reference
 
 from magweld.bindings import ir
 from magweld.context import make_context
-from magweld.importer import import_graph, refusals
+from magweld.importer import refusals
+from magweld.importer.importer import import_graph
 from magweld.passes.graph.lower_torch_to_linalg import (
     LowerTorchToLinalg,
     UnloweredError,

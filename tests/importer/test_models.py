@@ -15,7 +15,7 @@ from linalg_reference import Reference
 
 from magweld.bindings import ir
 from magweld.context import make_context
-from magweld.importer import import_graph
+from magweld.importer.importer import import_graph
 from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
 from magweld.passes.graph.simplify_generic import SimplifyGeneric
 from magweld.passes.ir.utils import operations_of

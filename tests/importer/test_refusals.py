@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from magweld.diagnostics import UnsupportedError
-from magweld.importer import import_graph
+from magweld.importer.importer import import_graph
 from magweld.importer.nodes import results_of
 from magweld.layouts import note_layout
 

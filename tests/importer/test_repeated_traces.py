@@ -10,8 +10,7 @@ import torch
 from recording import record
 from torch import Tensor
 
-from magweld.importer import import_graph
-from magweld.importer.importer import ImportedGraph
+from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.importer.repeated_traces import RepeatedTraces
 from magweld.importer.tracer import Recorder
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, fx
 
 from magweld.artifact import RowOrder
-from magweld.importer import import_graph
+from magweld.importer.importer import import_graph
 from magweld.importer.row_gradients import PLACES_BY_ROW, ROW_GRADIENTS
 from magweld.training.joint import Halves, trace_halves
 from magweld.training.observation import observe_training

@@ -16,14 +16,16 @@ import torch
 from torch import Tensor, fx
 
 from magweld.artifact import StandIns
-from magweld.importer.dtypes import HALVES
+from magweld.importer.dtypes import widened
 from magweld.importer.gathers import CHECKED_EMBEDDING_BAG
 from magweld.importer.inlining import inlined
 from magweld.importer.nodes import (
     REASON,
     argument,
+    insert_before,
     operand,
     positions_read,
+    replace_parts_by,
     values_of,
 )
 from magweld.importer.ragged_bags import expand_ragged_bags
@@ -113,20 +115,14 @@ def _bags_of(node: fx.Node) -> _Bags | str | None:
 
 
 def _expand(node: fx.Node, bags: _Bags) -> None:
-    graph = node.graph
-    with graph.inserting_before(node):
-        checked = graph.call_function(
-            CHECKED_EMBEDDING_BAG,
-            (bags.table, bags.indices, bags.size, bags.mode, bags.padding),
-        )
-    checked.meta = {**node.meta, "val": values_of(bags.indices)}
+    arguments = (bags.table, bags.indices, bags.size, bags.mode, bags.padding)
+    checked = insert_before(
+        node, CHECKED_EMBEDDING_BAG, arguments, values_of(bags.indices)
+    )
     result = inlined(node, _rows_of(bags), [checked, *bags.operands])
-    for part in list(node.users):
-        part.replace_all_uses_with(result)
-        graph.erase_node(part)
-    graph.erase_node(node)
+    replace_parts_by(node, result)
     if not bags.offsets.users:
-        graph.erase_node(bags.offsets)
+        bags.offsets.graph.erase_node(bags.offsets)
 
 
 def _rows_of(bags: _Bags) -> Callable[..., Tensor]:
@@ -147,7 +143,7 @@ def _rows_of(bags: _Bags) -> Callable[..., Tensor]:
 
 
 def _total(rows: Tensor, kept: Tensor | None, weights: Tensor | None) -> Tensor:
-    wide = rows.to(torch.float32) if rows.dtype in HALVES else rows
+    wide = widened(rows)
     if weights is not None:
         wide = wide * weights.to(wide.dtype).view(*rows.shape[:2], 1)
     if kept is not None:

@@ -17,6 +17,9 @@ GENERATED = GENERATED_FLOATS | {torch.int64, torch.int32, torch.bool}
 HALVES = frozenset({torch.bfloat16, torch.float16})
 """Types of memory alone: generated code arranges, rounds to and widens them."""
 
+INDICES = frozenset({torch.int32, torch.int64})
+"""Types of the indices of rows."""
+
 _MOVED = HALVES | {torch.int16, torch.int8}
 # Elements that only torch computes with travel as integers of the same bits.
 _SAME_BITS = {
@@ -49,6 +52,12 @@ LITERAL_TYPES: dict[torch.dtype, type[np.generic]] = {
 def is_half(tensor: torch.Tensor) -> bool:
     """Tell whether generated code rounds to the elements of a tensor."""
     return tensor.dtype in HALVES
+
+
+def widened(value: Any) -> Any:
+    """Return a tensor of halves in f32, and anything else as it is."""
+    is_narrow = isinstance(value, torch.Tensor) and is_half(value)
+    return value.to(torch.float32) if is_narrow else value
 
 
 def is_arranged(tensor: torch.Tensor) -> bool:

@@ -19,7 +19,7 @@ from torch._ops import OpOverload
 from torch.library import Library
 
 from magweld.artifact import IndexCheck
-from magweld.importer.dtypes import is_arranged
+from magweld.importer.dtypes import INDICES, is_arranged
 from magweld.importer.nodes import values_of
 
 aten = torch.ops.aten
@@ -30,7 +30,6 @@ Check = Callable[..., Tensor]
 _PLACES = frozenset(
     {"original_aten", "from_node", "stack_trace", "nn_module_stack", "seq_nr"}
 )
-_INDICES = frozenset({torch.int32, torch.int64})
 # Of tables of these types torch's kernel for sums reads one bag behind the other.
 _BY_BOUNDS = frozenset({torch.float32, torch.float16, torch.bfloat16})
 _MAX = 2
@@ -369,7 +368,7 @@ def _finds_rows(table: Any, indices: Any) -> bool:
     return bool(
         is_arranged(rows)
         and rows.dtype is not torch.bool
-        and places.dtype in _INDICES
+        and places.dtype in INDICES
         and rows.dim() > 1
         and places.dim() > 0
         and rows.numel() > 0

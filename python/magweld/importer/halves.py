@@ -19,7 +19,7 @@ from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
 
 from magweld import env
-from magweld.importer.dtypes import GENERATED, HALVES, is_arranged, is_half
+from magweld.importer.dtypes import GENERATED, HALVES, is_arranged, is_half, widened
 
 aten = torch.ops.aten
 
@@ -108,11 +108,8 @@ def _promoted_to(dtype: torch.dtype) -> Part:
 
 
 def _widened(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.to(torch.float32) if value.dtype in HALVES else value
-    return (
-        torch.float32 if isinstance(value, torch.dtype) and value in HALVES else value
-    )
+    is_narrow = isinstance(value, torch.dtype) and value in HALVES
+    return torch.float32 if is_narrow else widened(value)
 
 
 def _like(result: Any, expected: Any) -> Any:

@@ -16,14 +16,18 @@ import torch
 from torch import Tensor, fx
 
 from magweld.artifact import StandIns
-from magweld.importer.dtypes import is_arranged
+from magweld.importer.dtypes import INDICES, is_arranged
 from magweld.importer.gathers import CHECKED_PLACES, IN_RANGE
 from magweld.importer.inlining import inlined
-from magweld.importer.nodes import argument, operand, replace_by, values_of
+from magweld.importer.nodes import (
+    argument,
+    insert_before,
+    operand,
+    replace_by,
+    values_of,
+)
 
 aten = torch.ops.aten
-
-_INDICES = frozenset({torch.int32, torch.int64})
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ def _is_generated(look_up: _LookUp, stand_ins: StandIns) -> bool:
         and is_arranged(table)
         and table.dtype is not torch.bool
         and table.numel() > 0
-        and all(place.dtype in _INDICES for place in places)
+        and all(place.dtype in INDICES for place in places)
         and all(place.dim() > 0 and place.numel() > 0 for place in places)
     )
 
@@ -124,11 +128,7 @@ def _checked(node: fx.Node, look_up: _LookUp, number: int) -> fx.Node:
         look_up.arguments,
         look_up.select,
     )
-    with node.graph.inserting_before(node):
-        checked = node.graph.call_function(CHECKED_PLACES, arguments)
-    origin = {key: value for key, value in node.meta.items() if key != "val"}
-    checked.meta = {**origin, "val": values_of(indices)}
-    return checked
+    return insert_before(node, CHECKED_PLACES, arguments, values_of(indices))
 
 
 def _rows_of(look_up: _LookUp) -> Callable[..., Tensor]:

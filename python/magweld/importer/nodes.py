@@ -130,9 +130,33 @@ def runs_for_itself(node: fx.Node) -> bool:
     )
 
 
+def insert_before(
+    node: fx.Node, target: Any, arguments: tuple[Any, ...], values: Any
+) -> fx.Node:
+    """Add a call before a node, whose origin it has.
+
+    Args:
+        node: The node.
+        target: What is called.
+        arguments: Of the call.
+        values: Tensors without data, as the call returns them.
+    """
+    with node.graph.inserting_before(node):
+        inserted = node.graph.call_function(target, arguments)
+    inserted.meta = {**node.meta, "val": values}
+    return inserted
+
+
 def replace_by(node: fx.Node, other: fx.Node) -> None:
     """Let the users of a node read another, and remove the node."""
     node.replace_all_uses_with(other)
+    node.graph.erase_node(node)
+
+
+def replace_parts_by(node: fx.Node, other: fx.Node) -> None:
+    """Let the readers of all parts of a result read another node instead."""
+    for part in list(node.users):
+        replace_by(part, other)
     node.graph.erase_node(node)
 
 

@@ -7,8 +7,8 @@ those that are skipped.
 
 from __future__ import annotations
 
-import functools
-from typing import Any, Final
+from functools import cache, partial
+from typing import Final
 
 import torch
 from torch import Tensor, fx
@@ -16,7 +16,13 @@ from torch import Tensor, fx
 from magweld.artifact import StandIns
 from magweld.importer.dtypes import HALVES
 from magweld.importer.gathers import CHECKED_BOUNDS, CHECKED_INDICES, LIBRARY
-from magweld.importer.nodes import argument, operand, values_of
+from magweld.importer.nodes import (
+    argument,
+    insert_before,
+    operand,
+    replace_parts_by,
+    values_of,
+)
 from magweld.importer.placing import CPU
 
 BAG_MODES: Final = ("sum", "mean", "max")
@@ -65,21 +71,14 @@ def _reason(node: fx.Node, stand_ins: StandIns) -> str:
 
 
 def _expand(node: fx.Node) -> None:
-    graph, result = node.graph, values_of(node)[0]
+    result = values_of(node)[0]
     table, indices, offsets = (operand(node, number) for number in range(3))
     mode, padding = argument(node, "mode"), argument(node, "padding_idx")
     last = bool(argument(node, "include_last_offset"))
     weights = argument(node, "per_sample_weights")
-    origin = {key: value for key, value in node.meta.items() if key != "val"}
     operands = (table, indices, offsets, mode, last, padding)
     bounds_like = values_of(offsets).new_empty(result.shape[0] + 1)
-
-    def insert(target: Any, arguments: tuple[Any, ...], like: Any) -> fx.Node:
-        with graph.inserting_before(node):
-            inserted = graph.call_function(target, arguments)
-        inserted.meta = {**origin, "val": like}
-        return inserted
-
+    insert = partial(insert_before, node)
     checked = insert(CHECKED_INDICES, operands, values_of(indices))
     bounds = insert(CHECKED_BOUNDS, (*operands, False), bounds_like)
     sizes = None
@@ -90,10 +89,7 @@ def _expand(node: fx.Node) -> None:
     away = rounding_of(node) == TIES_AWAY
     arguments = (table, checked, bounds, sizes, weights, mode, padding, away)
     bags = insert(RAGGED_BAGS, arguments, result)
-    for part in list(node.users):
-        part.replace_all_uses_with(bags)
-        graph.erase_node(part)
-    graph.erase_node(node)
+    replace_parts_by(node, bags)
 
 
 def rounding_of(node: fx.Node) -> str | None:
@@ -115,7 +111,7 @@ def rounding_of(node: fx.Node) -> str | None:
     return _halves_rounded(table.dtype, fast, weights is not None)
 
 
-@functools.cache
+@cache
 def _halves_rounded(dtype: torch.dtype, fast: bool, weighted: bool) -> str | None:
     """Ask torch for the sum of halves that lies between two of them."""
     # Above this number only even ones are halves.

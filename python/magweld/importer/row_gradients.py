@@ -9,17 +9,19 @@ one pass over the indices in native code; torch sorts them, or adds row by row.
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import Any, Final
 
 import torch
 from torch import Tensor, fx
 
 from magweld.artifact import StandIns
-from magweld.importer.dtypes import GENERATED_FLOATS
+from magweld.importer.dtypes import GENERATED_FLOATS, INDICES
 from magweld.importer.gathers import LIBRARY
 from magweld.importer.nodes import (
     REASON,
     argument,
+    insert_before,
     operand,
     replace_by,
     values_of,
@@ -30,7 +32,6 @@ from magweld.importer.ragged_bags import BAG_MODES, RAGGED_BAGS
 aten = torch.ops.aten
 
 _SUM: Final = BAG_MODES.index("sum")
-_INDICES: Final = frozenset({torch.int32, torch.int64})
 _MOST_NARROW: Final = torch.iinfo(torch.int32).max
 _SAME: Final = frozenset({aten.alias.default, aten.detach.default})
 
@@ -66,12 +67,8 @@ def replace_bag_gradients(joint: fx.GraphModule) -> None:
             continue
         rows, padding = argument(node, "num_weights"), argument(node, "padding_idx")
         operands = operand(node, 0), operand(node, 1)
-        with graph.inserting_before(node):
-            inserted = graph.call_function(
-                ROW_GRADIENTS, (*operands, rows, size, padding)
-            )
-        inserted.meta = dict(node.meta)
-        replace_by(node, inserted)
+        arguments = (*operands, rows, size, padding)
+        replace_by(node, insert_before(node, ROW_GRADIENTS, arguments, values_of(node)))
     joint.recompile()
 
 
@@ -119,7 +116,7 @@ def _reason(node: fx.Node, stand_ins: StandIns) -> str:
         return "row-gradient-sizes: how many rows there are differs from call to call"
     if result.device != CPU:
         return "row-gradient-device: kernels for CPUs alone take bags of any size"
-    if result.dtype not in GENERATED_FLOATS or indices.dtype not in _INDICES:
+    if result.dtype not in GENERATED_FLOATS or indices.dtype not in INDICES:
         return f"row-gradient-rounding: torch rounds sums of {result.dtype} as it adds"
     if node.target is not ROW_GRADIENTS and argument(node, "scale_grad_by_freq"):
         return "row-gradient-scale: it is scaled by how often a row is looked up"
@@ -132,7 +129,7 @@ def _reason(node: fx.Node, stand_ins: StandIns) -> str:
 
 
 def _expand(node: fx.Node) -> None:
-    graph, gradient, indices = node.graph, operand(node, 0), operand(node, 1)
+    gradient, indices = operand(node, 0), operand(node, 1)
     # Their order is the same in every shape.
     shapes = [indices]
     while shapes[-1].target is aten.view.default:
@@ -141,14 +138,7 @@ def _expand(node: fx.Node) -> None:
     result, places = values_of(node), values_of(indices)
     size = argument(node, "size") if node.target is ROW_GRADIENTS else 1
     padding = argument(node, _PADDING[node.target])
-    origin = {key: value for key, value in node.meta.items() if key != "val"}
-
-    def insert(target: Any, arguments: tuple[Any, ...], like: Any) -> fx.Node:
-        with graph.inserting_before(node):
-            inserted = graph.call_function(target, arguments)
-        inserted.meta = {**origin, "val": like}
-        return inserted
-
+    insert = partial(insert_before, node)
     count, (rows, columns) = places.numel(), result.shape
     shape = [count // size, columns]
     if list(values_of(gradient).shape) != shape:
@@ -164,7 +154,7 @@ def _expand(node: fx.Node) -> None:
     replace_by(node, sums)
     for view in views:
         if not view.users:
-            graph.erase_node(view)
+            view.graph.erase_node(view)
 
 
 def _row_gradients(

@@ -21,6 +21,7 @@ from magweld.importer.dtypes import (
     HALVES,
     arranged_only,
     generated_floats_only,
+    widened,
 )
 from magweld.importer.halves import is_on_gpu
 from magweld.importer.normalization import (
@@ -55,14 +56,9 @@ def _scaled_dot_product_attention(
     if len(batches) != 1 or not (on_gpu or query.dtype in GENERATED_FLOATS):
         return NotImplemented
     if on_gpu:
-        query, key, value, attn_mask = map(_widened, (query, key, value, attn_mask))
+        query, key, value, attn_mask = map(widened, (query, key, value, attn_mask))
     options = AttentionOptions(attn_mask, is_causal, scale, dropout_p)
     return attention(query, key, value, options)[0].to(dtype)
-
-
-def _widened(x: Any) -> Any:
-    narrow = isinstance(x, Tensor) and x.dtype in HALVES
-    return x.to(torch.float32) if narrow else x
 
 
 @generated_floats_only
