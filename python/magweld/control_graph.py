@@ -26,6 +26,7 @@ from magweld.graphs.control_operators import (
     bodies_of,
 )
 from magweld.graphs.cuts import left_to_torch
+from magweld.graphs.pieces import piece_of
 from magweld.importer import refusals
 from magweld.importer.dtypes import is_carried
 from magweld.importer.epilogue import (
@@ -43,9 +44,7 @@ from magweld.piecewise import (
     Part,
     Straight,
     groups_of,
-    module_of,
     operands_of,
-    piece_of,
 )
 
 _HINT = "the parts between tests are compiled; Python decides between them"
@@ -198,9 +197,8 @@ class ControlGraph:
         return made
 
     def _straight(self, group: list[fx.Node]) -> None:
-        inputs, outputs = piece_of(group)
+        module, inputs, outputs = piece_of(self.graph, group)
         examples = [self.values[node] for node in inputs]
-        module = module_of(self.graph, group, inputs, outputs)
         facts = observe(module, examples)
         captured = is_captured(self.graph.graph)
         known: dict[int, Origin] = {}

@@ -15,6 +15,7 @@ from torch import Tensor, fx
 from magweld import env
 from magweld.graphs.autocast import graph_runner
 from magweld.graphs.forms import Forms
+from magweld.graphs.pieces import piece_of
 from magweld.importer.refusals import describe
 from magweld.reports import joined_reports, joined_texts
 from magweld.short_repr import short_repr
@@ -222,27 +223,9 @@ def _step(
     cuts: Cuts,
     compile_piece: CompilePiece,
 ) -> _Step:
-    own = set(group)
-    used = [node for item in group for node in item.all_input_nodes if node not in own]
-    inputs = tuple(dict.fromkeys(used))
-    outputs = tuple(node for node in group if not own.issuperset(node.users))
-    piece = _module(graph, group, inputs, outputs)
+    piece, inputs, outputs = piece_of(graph, group)
     operators = sum(node.op.startswith("call") for node in group)
     is_cut = group[0].name in cuts or operators < MIN_OPERATORS
     program = graph_runner(piece) if is_cut else Piece(piece, compile_piece)
     ended = [node for node in (*inputs, *outputs) if last.get(node) is group[0]]
     return _Step(program, inputs, outputs, tuple(ended))
-
-
-def _module(
-    graph: fx.GraphModule,
-    group: Sequence[fx.Node],
-    inputs: Sequence[fx.Node],
-    outputs: Sequence[fx.Node],
-) -> fx.GraphModule:
-    piece = fx.Graph()
-    mapping = {node: piece.placeholder(node.name) for node in inputs}
-    for node in group:
-        mapping[node] = piece.node_copy(node, mapping.__getitem__)
-    piece.output(tuple(mapping[node] for node in outputs))
-    return fx.GraphModule(graph, piece)

@@ -12,6 +12,7 @@ from torch import Tensor, fx
 from magweld.checking import copy_tensors
 from magweld.diagnostics import MagweldError
 from magweld.graphs.control_operators import ControlOperator, bodies_of
+from magweld.graphs.pieces import piece_of
 from magweld.reports import joined_reports, joined_texts
 from magweld.storages import neighbours
 
@@ -205,8 +206,7 @@ class PiecewiseGraph:
             examples = [values[operand] for operand in operands]
             parts = tuple(Part(body, examples, self._compile) for body in target.bodies)
             return Decision(group[0], target.over(parts), parts)
-        inputs, outputs = piece_of(group)
-        piece = module_of(self.graph, group, inputs, outputs)
+        piece, inputs, outputs = piece_of(self.graph, group)
         examples = [values[node] for node in inputs]
         return Straight(Part(piece, examples, self._compile), inputs, outputs)
 
@@ -228,30 +228,5 @@ def groups_of(nodes: list[fx.Node]) -> Iterator[list[fx.Node]]:
         yield group
 
 
-def piece_of(
-    group: Sequence[fx.Node],
-) -> tuple[tuple[fx.Node, ...], tuple[fx.Node, ...]]:
-    """Return the nodes whose values some operators take, and those that leave them."""
-    own = set(group)
-    used = [n for node in group for n in node.all_input_nodes if n not in own]
-    outputs = tuple(node for node in group if not own.issuperset(node.users))
-    return tuple(dict.fromkeys(used)), outputs
-
-
 def _is_result(node: fx.Node) -> bool:
     return bool(node.all_input_nodes) and bool(bodies_of(node.all_input_nodes[0]))
-
-
-def module_of(
-    graph: fx.GraphModule,
-    group: list[fx.Node],
-    inputs: Sequence[fx.Node],
-    outputs: Sequence[fx.Node],
-) -> fx.GraphModule:
-    """Return some operators of a graph as a graph with these inputs and outputs."""
-    piece = fx.Graph()
-    mapping = {node: piece.placeholder(node.name) for node in inputs}
-    for node in group:
-        mapping[node] = piece.node_copy(node, mapping.__getitem__)
-    piece.output(tuple(mapping[node] for node in outputs))
-    return fx.GraphModule(graph, piece)

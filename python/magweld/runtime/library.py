@@ -73,7 +73,8 @@ class _Contraction:
         flags = {self.lhs: self.transpose_a, self.lhs + 1: self.transpose_b}
         return operand.mT if flags.get(position, False) else operand
 
-    def _product_shape(self, a: Shape, b: Shape) -> tuple[int, ...]:
+    def result_shape(self, *operands: Shape) -> Shape:
+        a, b = operands
         if len(a) != self.rank or len(b) != self.rank:
             raise ValueError(f"operands of rank {len(a)} and {len(b)}")
         m, inner_a = (a[-1], a[-2]) if self.transpose_a else (a[-2], a[-1])
@@ -87,10 +88,6 @@ class _Contraction:
 class Matmul(_Contraction):
     """`matmul(a, b)`: product of matrices [m, k] and [k, n]."""
 
-    def result_shape(self, *operands: Shape) -> Shape:
-        a, b = operands
-        return self._product_shape(a, b)
-
     def compute(self, operands: Sequence[Tensor], out: Tensor | None) -> Tensor:
         return torch.mm(operands[0], operands[1], out=out)
 
@@ -100,10 +97,6 @@ class BatchMatmul(_Contraction):
     """`batch_matmul(a, b)`: product of [batch, m, k] and [batch, k, n]."""
 
     rank: ClassVar[int] = 3
-
-    def result_shape(self, *operands: Shape) -> Shape:
-        a, b = operands
-        return self._product_shape(a, b)
 
     def compute(self, operands: Sequence[Tensor], out: Tensor | None) -> Tensor:
         return torch.bmm(operands[0], operands[1], out=out)
@@ -117,7 +110,7 @@ class Addmm(_Contraction):
 
     def result_shape(self, *operands: Shape) -> Shape:
         bias, a, b = operands
-        product = self._product_shape(a, b)
+        product = super().result_shape(a, b)
         # Equal ranks not needed: trailing extents are compared, as torch broadcasts.
         pairs = zip(reversed(bias), reversed(product), strict=False)
         if len(bias) > 2 or any(x not in (1, y) for x, y in pairs):
