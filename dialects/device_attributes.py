@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from magweld.bindings import ir
+from magweld.dialects.integers import i64, i64s
 from magweld.dialects.tile_graph.attributes import (
     DeviceAttr,
     InstructionAttr,
@@ -22,10 +23,10 @@ def device_attribute(device: Device) -> DeviceAttr:
     return DeviceAttr.get(
         ir.StringAttr.get(device.name),
         ir.ArrayAttr.get(levels),
-        _integer(device.units),
-        _integer(device.threads),
-        _integer(device.warp),
-        _integer(device.vector_bits),
+        i64(device.units),
+        i64(device.threads),
+        i64(device.warp),
+        i64(device.vector_bits),
         ir.FloatAttr.get_f64(device.peak_gflops),
         ir.ArrayAttr.get([_peak_attribute(peak) for peak in device.peaks]),
         ir.ArrayAttr.get([_instruction_attribute(i) for i in device.instructions]),
@@ -114,14 +115,14 @@ def _instruction(attribute: InstructionAttr) -> Instruction:
 def _level_attribute(index: int, level: Level) -> LevelAttr:
     return LevelAttr.get(
         ir.StringAttr.get(level.name),
-        _integer(index),
-        _integer(level.capacity),
+        i64(index),
+        i64(level.capacity),
         ir.FloatAttr.get_f64(level.bandwidth),
-        _integer(level.transaction),
-        _integer(level.units),
+        i64(level.transaction),
+        i64(level.units),
         ir.StringAttr.get(level.kind),
         ir.FloatAttr.get_f64(level.write_bandwidth or 0.0),
-        _integer(level.write_transaction or 0),
+        i64(level.write_transaction or 0),
     )
 
 
@@ -134,12 +135,8 @@ def _peak_attribute(peak: Peak) -> PeakAttr:
 def _instruction_attribute(instruction: Instruction) -> InstructionAttr:
     return InstructionAttr.get(
         ir.StringAttr.get(instruction.name),
-        ir.ArrayAttr.get([_integer(size) for size in instruction.shape]),
+        i64s(instruction.shape),
         ir.StringAttr.get(instruction.operand),
         ir.StringAttr.get(instruction.accumulator),
         ir.FloatAttr.get_f64(instruction.gflops),
     )
-
-
-def _integer(value: int) -> ir.IntegerAttr:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from magweld.bindings import ir
+from magweld.dialects.integers import i64, i64s
 from magweld.dialects.tile_graph.dialect import Attribute
 
 
@@ -219,16 +220,12 @@ class FragmentAttr(_PlainAttribute, name="fragment"):
 
 def tile_attribute(sizes: Sequence[int]) -> TileAttr:
     """Return `#tile_graph.tile<[...]>` in the current context."""
-    i64 = ir.IntegerType.get_signless(64)
-    return TileAttr.get(
-        ir.ArrayAttr.get([ir.IntegerAttr.get(i64, size) for size in sizes])
-    )
+    return TileAttr.get(i64s(sizes))
 
 
 def place_attribute(level: str, offset: int, size: int, alignment: int) -> PlaceAttr:
     """Return `#tile_graph.place<...>` in the current context."""
-    i64 = ir.IntegerType.get_signless(64)
-    numbers = (ir.IntegerAttr.get(i64, n) for n in (offset, size, alignment))
+    numbers = map(i64, (offset, size, alignment))
     return PlaceAttr.get(ir.StringAttr.get(level), *numbers)
 
 
@@ -241,9 +238,4 @@ def fragment_attribute(
         instruction: The intrinsic.
         numbers: The other parameters in their order.
     """
-    i64 = ir.IntegerType.get_signless(64)
-    arrays = (
-        ir.ArrayAttr.get([ir.IntegerAttr.get(i64, number) for number in one])
-        for one in numbers
-    )
-    return FragmentAttr.get(ir.StringAttr.get(instruction), *arrays)
+    return FragmentAttr.get(ir.StringAttr.get(instruction), *map(i64s, numbers))

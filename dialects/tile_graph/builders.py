@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from magweld.bindings import gpu, ir
+from magweld.dialects.integers import i64, i64s
 from magweld.dialects.tile_graph.attributes import PlaceAttr, tile_attribute
 from magweld.dialects.tile_graph.dialect import Operation, OpT
 from magweld.dialects.tile_graph.grid import grid_parts
@@ -52,7 +53,7 @@ def build_connect(value: ir.Value, level: str) -> ConnectOp:
 
 def build_shift(value: ir.Value, offsets: Sequence[int]) -> ShiftOp:
     """Make `value` from the element at some offsets on, one for each dimension."""
-    return ShiftOp(value.type, value, _integers(offsets))
+    return ShiftOp(value.type, value, i64s(offsets))
 
 
 def build_subgraph(
@@ -117,9 +118,9 @@ class Region:
         """Return what describes it on an op."""
         return {
             "offsets": ir.AffineMapAttr.get(self.offsets),
-            "sizes": _integers(self.sizes),
-            "moved": _integer(self.moved),
-            "transactions": _integer(self.transactions),
+            "sizes": i64s(self.sizes),
+            "moved": i64(self.moved),
+            "transactions": i64(self.transactions),
         }
 
 
@@ -141,9 +142,9 @@ def build_for_tiles(
         attributes: The others.
         runtime: Loops whose extents a call tells.
     """
-    loops = {"extents": _integers(extents), "steps": _integers(steps)}
+    loops = {"extents": i64s(extents), "steps": i64s(steps)}
     if runtime:
-        loops["runtime"] = _integers(runtime)
+        loops["runtime"] = i64s(runtime)
     index = [ir.IndexType.get()] * len(extents)
     plan = _with_block(ForTilesOp, result_types, {**attributes, **loops}, index)
     blocks = plan.operation.regions[0].blocks
@@ -189,13 +190,13 @@ def build_compute(
     """Make the computation of a tile, its block empty."""
     attributes: dict[str, ir.Attribute] = {"op_name": ir.StringAttr.get(op_name)}
     if reduction_block is not None:
-        attributes["reduction_block"] = _integer(reduction_block)
+        attributes["reduction_block"] = i64(reduction_block)
     return _with_block(ComputeOp, result_types, attributes)
 
 
 def build_store(tile: ir.Value, into: ir.Value, result: int, region: Region) -> None:
     """Make the storing of a tile that was computed into an allocation."""
-    attributes = {**region.attributes(), "result": _integer(result)}
+    attributes = {**region.attributes(), "result": i64(result)}
     _create(StoreOp, [tile, into, *region.positions], attributes, [])
 
 
@@ -260,11 +261,3 @@ def _placed(
     attributes: Mapping[str, ir.Attribute], place: PlaceAttr | None
 ) -> dict[str, ir.Attribute]:
     return {**attributes, **({} if place is None else {"place": place})}
-
-
-def _integer(value: int) -> ir.Attribute:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
-
-
-def _integers(values: Sequence[int]) -> ir.Attribute:
-    return ir.ArrayAttr.get([_integer(value) for value in values])

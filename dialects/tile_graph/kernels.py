@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from magweld.bindings import ir
+from magweld.dialects.integers import i64
 from magweld.dialects.tile_graph.attributes import TileAttr
 from magweld.dialects.tile_graph.grid import runtime_loops
 
@@ -115,11 +116,8 @@ class RuntimeTiles:
 
     def attribute(self) -> ir.Attribute:
         """Return it as an attribute of a kernel."""
-        kind = ir.IntegerType.get_signless(64)
         numbers = {"extent": self.extent, "step": self.step, "beside": self.beside}
-        return ir.DictAttr.get(
-            {name: ir.IntegerAttr.get(kind, n) for name, n in numbers.items()}
-        )
+        return ir.DictAttr.get({name: i64(n) for name, n in numbers.items()})
 
     @staticmethod
     def of(function: ir.Operation | ir.OpView) -> RuntimeTiles | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from magweld.bindings import ir
+from magweld.dialects.integers import i64
 from magweld.passes.ir.utils import located_error
 
 BATCH = "magweld.batch"
@@ -29,11 +30,10 @@ class BatchCall:
 
     def attribute(self) -> Any:
         """Return the call as an attribute."""
-        number = ir.IntegerType.get_signless(64)
         return ir.DictAttr.get(
             {
                 "kernel": ir.FlatSymbolRefAttr.get(self.kernel),
-                "members": ir.IntegerAttr.get(number, self.members),
+                "members": i64(self.members),
             }
         )
 

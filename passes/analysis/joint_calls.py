@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from magweld.bindings import ir
+from magweld.dialects.integers import i64
 from magweld.dialects.tile_graph import RUNTIME, is_kernel
 from magweld.passes.analysis.batch_calls import batch_of
 from magweld.passes.ir.utils import located_error
@@ -44,13 +45,12 @@ class JointCall:
 
     def attribute(self) -> Any:
         """Return the call as an attribute."""
-        number = ir.IntegerType.get_signless(64)
         return ir.ArrayAttr.get(
             [
                 ir.DictAttr.get(
                     {
                         "callee": ir.FlatSymbolRefAttr.get(part.callee),
-                        "share": ir.IntegerAttr.get(number, part.share),
+                        "share": i64(part.share),
                     }
                 )
                 for part in self.parts

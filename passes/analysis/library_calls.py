@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from magweld.bindings import ir, linalg
+from magweld.dialects.integers import i64, i64s
 from magweld.dialects.tile_graph import root_operation
 from magweld.passes.analysis.body_forms import starts_at_zero
 from magweld.passes.analysis.operator_model import root_accesses
@@ -70,10 +71,9 @@ class LibraryCall:
 def _attribute(value: bool | int | list[int]) -> Any:
     if isinstance(value, bool):
         return ir.BoolAttr.get(value)
-    i64 = ir.IntegerType.get_signless(64)
     if isinstance(value, int):
-        return ir.IntegerAttr.get(i64, value)
-    return ir.ArrayAttr.get([ir.IntegerAttr.get(i64, v) for v in value])
+        return i64(value)
+    return i64s(value)
 
 
 def library_call(operator: Any) -> LibraryCall | Refusal:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from magweld.bindings import ir
+from magweld.dialects.integers import i64
 
 LOOP = "magweld.loop"
 
@@ -37,11 +38,10 @@ class LoopCall:
 
     def attribute(self) -> Any:
         """Return the call as an attribute."""
-        number = ir.IntegerType.get_signless(64)
         return ir.DictAttr.get(
             {
                 "function": ir.FlatSymbolRefAttr.get(self.function),
-                "trips": ir.IntegerAttr.get(number, self.trips),
+                "trips": i64(self.trips),
                 "starts": ir.DenseI64ArrayAttr.get(self.starts),
                 "strides": ir.DenseI64ArrayAttr.get(self.strides),
                 "fed_by": ir.DenseI64ArrayAttr.get(self.fed_by),

@@ -12,10 +12,10 @@ from magweld.dialects.tile_graph import (
     EXTERNAL,
     captured_values,
     device_of,
-    element_bytes,
     operators_of,
     parallel_extents,
     root_operation,
+    type_bytes,
 )
 from magweld.passes.analysis.control_calls import IfCall, WhileCall, control_of
 from magweld.passes.analysis.loop_calls import loop_of
@@ -202,7 +202,7 @@ def _edge(
         value = op.operands[0]
         op = defining_op(value)
     producer, maker = _origin(value, names)
-    size = math.prod(type_.shape) * element_bytes(type_)
+    size = type_bytes(type_)
     text = "x".join([*map(str, type_.shape), str(type_.element_type)])
     return EdgeSummary(producer, maker, *reader, text, size, level, refused)
 
@@ -271,7 +271,7 @@ def _inner_edges(subgraph: Any, name: str) -> Iterator[EdgeSummary]:
         type_ = ir.RankedTensorType(value.type)
         maker = defining_op(op.operation.operands[0])
         level, refused = _level_and_refusal(op)
-        size = math.prod(type_.shape) * element_bytes(type_)
+        size = type_bytes(type_)
         text = "x".join([*map(str, type_.shape), str(type_.element_type)])
         made_by = "" if maker is None else _operator_name(maker)
         for reader in _readers(op.operation):

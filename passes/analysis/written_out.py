@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from magweld.bindings import ir
+from magweld.dialects.integers import i64
 from magweld.passes.ir.utils import functions_of
 
 _WRITTEN_OUT: Final = "magweld.written_out"
@@ -46,11 +47,10 @@ class WrittenOut:
 
 def note_written_out(function: Any, found: WrittenOut) -> None:
     """Keep on a function what is no loop in it."""
-    number = ir.IntegerType.get_signless(64)
     entries = {
         "id": ir.StringAttr.get(found.id),
-        "count": ir.IntegerAttr.get(number, found.count),
-        "operators": ir.IntegerAttr.get(number, found.operators),
+        "count": i64(found.count),
+        "operators": i64(found.operators),
         "node": ir.StringAttr.get(found.node),
     }
     function.attributes[_WRITTEN_OUT] = ir.ArrayAttr.get([ir.DictAttr.get(entries)])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg, tensor
+from magweld.dialects.integers import i64
 from magweld.passes.infrastructure.base import Pattern, PatternPass
 from magweld.passes.ir.linalg_builder import build_generic
 
@@ -24,7 +25,7 @@ def hoist(op: linalg.Conv2DNchwFchwOp, rewriter: Any) -> bool:
     if shapes[1][2:] != [1, 1] or strides == [1, 1]:
         return False
     points = _points(image, [*shapes[0][:2], *shapes[2][2:]], strides)
-    one = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 1)
+    one = i64(1)
     ones = ir.DenseElementsAttr.get([one, one], ir.VectorType.get([2], one.type))
     product = linalg.Conv2DNchwFchwOp(
         [op.results[0].type],

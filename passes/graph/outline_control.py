@@ -18,10 +18,10 @@ from magweld.passes.ir.cloning import (
     nested_operations,
 )
 from magweld.passes.ir.utils import (
+    Declarations,
     functions_of,
     located_error,
     operations_of,
-    unused_name,
     users_of,
 )
 
@@ -76,8 +76,7 @@ class OutlineControl(Pass):
 
 class _Outliner:
     def __init__(self, module: Any) -> None:
-        self._module = module.operation
-        self._symbols = ir.SymbolTable(module.operation)
+        self._declarations = Declarations(module)
 
     def outline(self, op: Any) -> None:
         """Outline what is in the regions of an operation, what is inside first."""
@@ -154,17 +153,10 @@ class _Outliner:
         results = [value.type for value in op.results]
         if carried is not None:
             results = inputs[1 : 1 + carried]
-        callee = self._declare(kind, inputs, results)
+        callee = self._declarations.add(kind, inputs, results)
         callee.attributes[name] = attribute
         with ir.InsertionPoint(op):
             return list(func.CallOp(callee, list(operands)).results)
-
-    def _declare(self, kind: str, inputs: list[Any], results: list[Any]) -> Any:
-        name = unused_name(self._symbols, kind)
-        with ir.InsertionPoint(self._module.regions[0].blocks[0]):
-            function = func.FuncOp(name, (inputs, results), visibility="private")
-        self._symbols.insert(function)
-        return function
 
     def _function(
         self,
@@ -182,7 +174,9 @@ class _Outliner:
             names: Values of the operations that are others of these.
         """
         types = [value.type for value in body.results]
-        function = self._declare(kind, [value.type for value in arguments], types)
+        function = self._declarations.add(
+            kind, [value.type for value in arguments], types
+        )
         entry = function.add_entry_block()
         values = ValueMap()
         for old, new in zip(arguments, entry.arguments, strict=True):

@@ -26,7 +26,7 @@ from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.cloning import defining_op, nested_deeply
 from magweld.passes.ir.slices import Slice, static_slice
 from magweld.passes.ir.tensor_slices import extract_slice
-from magweld.passes.ir.utils import functions_of, node_of, unused_name
+from magweld.passes.ir.utils import Declarations, functions_of, node_of
 
 # A loop pays from so many iterations on, and so many operators in all: less is
 # compiled in little time, and kernels may then reach across iterations.
@@ -403,14 +403,14 @@ class _Loop:
         start, stop = self.found.start, self.found.stop
         self._window = self.body.operations[start:stop]
         self._members = set(self._window)
-        self._symbols = ir.SymbolTable(self.module)
+        self._declarations = Declarations(self.module)
 
     def build(self) -> dict[Any, Row]:
         """Replace the iterations; return which values are rows of a result."""
         place = self._window[0]
         leaving = self._leaving()
         with place.location:
-            self._function = self._declare("loop_body", [], [])
+            self._function = self._declarations.add("loop_body", [], [])
             self._block = self._function.add_entry_block()
             made = self._clone_body()
             results = self._results(leaving)
@@ -512,13 +512,6 @@ class _Loop:
             op.move_before(self._window[0])
         return value
 
-    def _declare(self, kind: str, inputs: list[Any], results: list[Any]) -> Any:
-        name = unused_name(self._symbols, kind)
-        with ir.InsertionPoint(self.module.regions[0].blocks[0]):
-            function = func.FuncOp(name, (inputs, results), visibility="private")
-        self._symbols.insert(function)
-        return function
-
     def _finish_body(self, results: list[Any]) -> list[Any]:
         with ir.InsertionPoint(self._block):
             func.ReturnOp(results)
@@ -543,7 +536,9 @@ class _Loop:
             for type_, one in zip(types, stacked, strict=True)
         ]
         operands = [self._before(argument.operand) for argument in self._arguments]
-        callee = self._declare("loop", [value.type for value in operands], returned)
+        callee = self._declarations.add(
+            "loop", [value.type for value in operands], returned
+        )
         callee.attributes[LOOP] = LoopCall(
             self._function.name.value,
             self.found.count,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir
+from magweld.dialects.integers import i64
 from magweld.dialects.tile_graph import (
     device_of,
     is_tile_graph,
@@ -63,8 +64,7 @@ class SelectWinograd(FunctionPass):
             root = root_operation(operator)
             if root.name == "linalg.conv_2d_nchw_fchw" and _is_possible(root):
                 if winograd_share(operator_model(operator), device) < MOST_SHARE:
-                    number = ir.IntegerType.get_signless(64)
-                    root.attributes[TILE] = ir.IntegerAttr.get(number, EXACT_TILE)
+                    root.attributes[TILE] = i64(EXACT_TILE)
 
 
 def _is_possible(root: Any) -> bool:

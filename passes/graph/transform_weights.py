@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import affine, func, ir, linalg, scf, tensor
+from magweld.dialects.integers import i64
 from magweld.dialects.tile_graph import INTERIOR, KERNEL, OPERATORS, is_kernel
 from magweld.passes.analysis.winograd import (
     TILE,
@@ -18,7 +19,7 @@ from magweld.passes.graph.weight_uses import transforms_in_tiles
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.cloning import defining_op
 from magweld.passes.ir.tensor_slices import extract_slice, insert_in_parallel
-from magweld.passes.ir.utils import functions_of, operations_of, unused_name
+from magweld.passes.ir.utils import Declarations, functions_of, operations_of
 from magweld.passes.tiling.tile_sizes import largest_divisor
 from magweld.passes.tiling.winograd_forms import (
     FORMS,
@@ -55,7 +56,7 @@ class TransformWeights(Pass):
 
     def run(self, module: Any) -> None:
         """Rewrite the kernels of the module and the calls of them."""
-        names = _Names(module)
+        declarations = Declarations(module)
         made: dict[tuple[str, int], Any] = {}
         for kernel in list(functions_of(module)):
             if not is_kernel(kernel) or kernel.is_external:
@@ -66,22 +67,7 @@ class TransformWeights(Pass):
                 for caller in functions_of(module):
                     for call in operations_of(caller, func.CallOp):
                         if call.callee.value == kernel.name.value:
-                            _call(call, kernel, wanted, names, made)
-
-
-class _Names:
-    """Functions of a module that are made here, each under a name of its own."""
-
-    def __init__(self, module: Any) -> None:
-        self._symbols = ir.SymbolTable(module)
-        self._block = module.regions[0].blocks[0]
-
-    def declare(self, signature: tuple[list[Any], list[Any]]) -> Any:
-        name = unused_name(self._symbols, "weights")
-        with ir.InsertionPoint(self._block):
-            function = func.FuncOp(name, signature, visibility="private")
-        self._symbols.insert(function)
-        return function
+                            _call(call, kernel, wanted, declarations, made)
 
 
 def _marked(kernel: Any, in_tiles: int) -> list[tuple[Any, int]]:
@@ -138,7 +124,6 @@ def _extend(kernel: Any, marked: list[tuple[Any, int]]) -> list[tuple[int, int]]
         For each of the new arguments the argument that it is made of, and the tile.
     """
     block = kernel.entry_block
-    number = ir.IntegerType.get_signless(64)
     inputs = len(block.arguments) - len(kernel.type.results)
     destinations = list(block.arguments)[inputs:]
     made: dict[tuple[int, int], int] = {}
@@ -149,7 +134,7 @@ def _extend(kernel: Any, marked: list[tuple[Any, int]]) -> list[tuple[int, int]]
             type_ = _transformed_type(FORMS[key[1]], weights)
             block.add_argument(type_, kernel.location)
             made[key] = inputs + len(made)
-        op.attributes[WEIGHTS] = ir.IntegerAttr.get(number, made[key])
+        op.attributes[WEIGHTS] = i64(made[key])
     for old in destinations:
         old.replace_all_uses_with(block.add_argument(old.type, kernel.location))
     for _ in destinations:
@@ -165,7 +150,7 @@ def _call(
     call: Any,
     kernel: Any,
     wanted: list[tuple[int, int]],
-    names: _Names,
+    declarations: Declarations,
     made: dict[tuple[str, int], Any],
 ) -> None:
     """Replace a call by calls of the transforms and of the kernel."""
@@ -177,7 +162,7 @@ def _call(
             weights = operands[argument]
             key = (str(weights.type), tile)
             if key not in made:
-                made[key] = _build(names, FORMS[tile], weights.type)
+                made[key] = _build(declarations, FORMS[tile], weights.type)
             result = ir.RankedTensorType(made[key].type.results[0])
             empty = tensor.EmptyOp(list(result.shape), result.element_type).result
             before = func.CallOp(made[key], [weights, empty])
@@ -196,10 +181,10 @@ def _call(
     call.operation.erase()
 
 
-def _build(names: _Names, form: WinogradForm, weights: Any) -> Any:
+def _build(declarations: Declarations, form: WinogradForm, weights: Any) -> Any:
     """Make the kernel that transforms weights of a type."""
     result = _transformed_type(form, weights)
-    function = names.declare(([weights, result], [result]))
+    function = declarations.add("weights", [weights, result], [result])
     function.attributes[KERNEL] = ir.UnitAttr.get()
     blocks, depth = result.shape[0], ir.RankedTensorType(weights).shape[1]
     channels = largest_divisor(depth, CHANNELS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from magweld.bindings import func, ir, scf, tensor
@@ -54,9 +54,21 @@ def find_function(module: ir.Operation, name: str) -> func.FuncOp:
     raise located_error(module, f"expected a function @{name}")
 
 
-def unused_name(symbols: ir.SymbolTable, prefix: str) -> str:
-    """Return a name that no symbol has: the prefix and the first number left."""
-    return next(unused_names(symbols, prefix))
+class Declarations:
+    """Declares functions in a module, each with a name that no symbol has."""
+
+    def __init__(self, module: Any) -> None:
+        self._symbols = ir.SymbolTable(module.operation)
+        self._block = module.operation.regions[0].blocks[0]
+
+    def add(self, prefix: str, inputs: Sequence[Any], results: Sequence[Any]) -> Any:
+        """Return a private function, named by the prefix and the first number left."""
+        name = next(unused_names(self._symbols, prefix))
+        with ir.InsertionPoint(self._block):
+            types = list(inputs), list(results)
+            function = func.FuncOp(name, types, visibility="private")
+        self._symbols.insert(function)
+        return function
 
 
 def unused_names(symbols: ir.SymbolTable, prefix: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from magweld.bindings import ir
 from magweld.diagnostics import PassError
 from magweld.dialects.device_attributes import device_attribute
+from magweld.dialects.integers import i64
 from magweld.dialects.tile_graph import (
     DEVICE,
     build_connect,
@@ -166,15 +167,14 @@ def _annotate(subgraph: Any, tiled: TiledCone) -> None:
     cone, choice = tiled.cone, tiled.choice
     untiled = cone.trace(whole(cone.graph.tensors[cone.root].shape))
     assert untiled is not None, "only cones with rules are tiled"
-    i64 = ir.IntegerType.get_signless(64)
     attributes = subgraph.attributes
     attributes["tile"] = tile_attribute(choice.tile)
     attributes["ragged"] = ir.UnitAttr.get()
-    attributes["footprint"] = ir.IntegerAttr.get(i64, choice.use.total)
+    attributes["footprint"] = i64(choice.use.total)
     if choice.moved <= untiled.traffic:
         # One operation alone reads more than it would whole.
-        attributes["traffic_before"] = ir.IntegerAttr.get(i64, untiled.traffic)
-        attributes["traffic_after"] = ir.IntegerAttr.get(i64, choice.moved)
+        attributes["traffic_before"] = i64(untiled.traffic)
+        attributes["traffic_after"] = i64(choice.moved)
     attributes["predicted_seconds"] = ir.FloatAttr.get_f64(choice.seconds)
     recompute = choice.flops / max(1, untiled.flops)
     attributes["recompute"] = ir.FloatAttr.get_f64(recompute)

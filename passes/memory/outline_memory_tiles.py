@@ -19,7 +19,7 @@ from magweld.dialects.tile_graph import (
     subgraphs_of,
 )
 from magweld.passes.infrastructure.base import Pass
-from magweld.passes.ir.utils import functions_of, located_error, unused_name
+from magweld.passes.ir.utils import Declarations, functions_of, located_error
 from magweld.passes.memory.boxes import Box, grid, offsets, relative, sizes
 from magweld.passes.memory.cones import Trace, find_cone
 from magweld.passes.memory.demands import paddings
@@ -72,8 +72,7 @@ class _Outliner:
     _tiles: dict[Any, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._symbols = ir.SymbolTable(self.module)
-        self._block = self.module.regions[0].blocks[0]
+        self._declarations = Declarations(self.module)
 
     def outline(self, subgraph: Any) -> None:
         """Replace a subgraph by a call."""
@@ -120,11 +119,8 @@ class _Outliner:
         return str(function.name.value)
 
     def _declare(self, kind: str, operands: list[Any], result: Any) -> Any:
-        name = unused_name(self._symbols, kind)
-        with ir.InsertionPoint(self._block), ir.Location.unknown():
-            function = func.FuncOp(name, (operands, [result]), visibility="private")
-        self._symbols.insert(function)
-        return function
+        with ir.Location.unknown():
+            return self._declarations.add(kind, operands, [result])
 
     def _call(self, subgraph: Any, operands: list[Any], tiles: list[Tile]) -> None:
         type_ = ir.RankedTensorType(subgraph.results[0].type)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph import EXTERNAL, SHIFT, element_bytes, is_kernel
+from magweld.dialects.integers import i64
+from magweld.dialects.tile_graph import EXTERNAL, SHIFT, is_kernel, type_bytes
 from magweld.passes.analysis.control_calls import ControlCall, WhileCall, control_of
 from magweld.passes.analysis.joint_calls import joint_of, verify_joint
 from magweld.passes.analysis.loop_calls import LoopCall, loop_of
@@ -111,10 +111,10 @@ class _Planner:
                 _annotate(op.results[0], "output")
         packing = pack(self._buffers, ARENA_ALIGNMENT)
         for (op, name), offset in zip(self._places, packing.offsets, strict=True):
-            op.attributes[name] = _integer(offset)
+            op.attributes[name] = i64(offset)
         attributes = self._function.attributes
-        attributes["magweld.arena_bytes"] = _integer(packing.size)
-        attributes["magweld.transient_bytes"] = _integer(transient)
+        attributes["magweld.arena_bytes"] = i64(packing.size)
+        attributes["magweld.transient_bytes"] = i64(transient)
 
     def _take(self, op: Any, destination: Any, position: int) -> None:
         place = self._place(op, destination)
@@ -230,7 +230,7 @@ def loop_scratch(function: Any, loop: LoopCall) -> int:
     """
     arena = aligned(int(function.attributes["magweld.arena_bytes"].value))
     results = zip(function.type.results, loop.stacked, strict=True)
-    return arena + sum(aligned(_type_bytes(t)) for t, stacked in results if not stacked)
+    return arena + sum(aligned(type_bytes(t)) for t, stacked in results if not stacked)
 
 
 def control_scratch(control: ControlCall, functions: Mapping[str, Any]) -> int:
@@ -243,7 +243,7 @@ def control_scratch(control: ControlCall, functions: Mapping[str, Any]) -> int:
     arena = max(aligned(int(p.attributes["magweld.arena_bytes"].value)) for p in parts)
     if not isinstance(control, WhileCall):
         return arena
-    return arena + sum(aligned(_type_bytes(t)) for t in parts[0].type.results)
+    return arena + sum(aligned(type_bytes(t)) for t in parts[0].type.results)
 
 
 def parts_of(callee: Any) -> tuple[str, ...]:
@@ -288,10 +288,6 @@ def _tile_bytes(function: Any) -> int:
     return transient + sum(map(_bytes, terminator.operation.operands))
 
 
-def _integer(value: int) -> Any:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
-
-
 def _require_sizes(call: Any) -> None:
     values = [without_cast(value) for value in call.operands]
     values += [cast_of(value) for value in call.results]
@@ -302,12 +298,7 @@ def _require_sizes(call: Any) -> None:
 
 
 def _bytes(value: Any) -> int:
-    return _type_bytes(value.type)
-
-
-def _type_bytes(type_: Any) -> int:
-    ranked = ir.RankedTensorType(type_)
-    return math.prod(map(int, ranked.shape)) * element_bytes(ranked)
+    return type_bytes(value.type)
 
 
 def _annotate(destination: Any, place: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from magweld.bindings import func, ir
 from magweld.dialects.tile_graph import EXTERNAL, OPERATORS
 from magweld.passes.ir.cloning import defining_op
-from magweld.passes.ir.utils import callee_of, unused_name
+from magweld.passes.ir.utils import Declarations, callee_of
 
 # Operators that a remark names.
 _SHOWN_OPERATORS = 6
@@ -194,11 +194,9 @@ def join_calls(
     operands = [value for values, own in both for value in values[:own]]
     operands += [value for values, own in both for value in values[own:]]
     results = [value for call in calls for value in call.results]
-    symbols = ir.SymbolTable(module)
-    with ir.InsertionPoint(module.regions[0].blocks[0]), calls[-1].location:
-        signature = [v.type for v in operands], [v.type for v in results]
-        name = unused_name(symbols, prefix)
-        declared = func.FuncOp(name, signature, visibility="private")
+    types = [v.type for v in operands], [v.type for v in results]
+    with calls[-1].location:
+        declared = Declarations(module).add(prefix, *types)
     key, value = attribute
     declared.attributes[key] = value
     with ir.InsertionPoint(calls[-1]), calls[-1].location:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import arith, func, ir, tensor
+from magweld.dialects.integers import i64
 from magweld.dialects.tile_graph import (
     DEVICE,
     KERNEL,
@@ -234,8 +235,7 @@ class _Lowering:
         set_reports(function, reports_of(plan))
         parts = len(plan.regions[0].blocks)
         if parts > 1:
-            number = ir.IntegerType.get_signless(64)
-            function.attributes[PARTS] = ir.IntegerAttr.get(number, parts)
+            function.attributes[PARTS] = i64(parts)
         runtime = _runtime_tiles(plan)
         if runtime is not None:
             function.attributes[RUNTIME] = runtime.attribute()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from magweld.bindings import ir
+from magweld.dialects.integers import i64
 from magweld.dialects.tile_graph import device_of, tile_attribute
 from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.analysis.library_calls import LibraryCall, library_call
@@ -159,8 +160,7 @@ def _write_tile(body: GraphBody, members: list[int], plan: Plan) -> None:
     stream = None if blocks is None else blocks.stream
     mark_stream(body, members, body.group(members), stream)
     if blocks is not None:
-        number = ir.IntegerType.get_signless(64)
-        attributes[STEP] = ir.IntegerAttr.get(number, blocks.size)
+        attributes[STEP] = i64(blocks.size)
 
 
 def _label(body: GraphBody, library: frozenset[int], plan: Plan | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
 from magweld.passes.tile.alike_merges import Members, renamed
+from magweld.passes.tile.components import components
 from magweld.passes.tile.group_search import GroupSearch
 from magweld.passes.tile.grouping import Cluster, Grouping
 from magweld.passes.tile.merger import Merger
@@ -83,23 +84,14 @@ def _joined(readers: tuple[Members, ...]) -> list[list[int]]:
 
     The terminator reads what all parts return, and joins none.
     """
-    root = list(range(len(readers)))
-
-    def find(place: int) -> int:
-        while root[place] != place:
-            root[place] = root[root[place]]
-            place = root[place]
-        return place
-
     last = len(readers) - 1
-    for place, read_by in enumerate(readers):
-        for reader in read_by:
-            if reader != last:
-                root[find(reader)] = find(place)
-    found: dict[int, list[int]] = {}
-    for place in range(last):
-        found.setdefault(find(place), []).append(place)
-    return list(found.values())
+    pairs = (
+        (place, reader)
+        for place, read_by in enumerate(readers[:last])
+        for reader in read_by
+        if reader != last
+    )
+    return components(last, pairs)
 
 
 def _clusters_by_part(

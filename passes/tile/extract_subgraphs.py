@@ -22,6 +22,7 @@ from magweld.passes.analysis.stream_marks import STEP
 from magweld.passes.infrastructure.base import FunctionPass
 from magweld.passes.ir.cloning import ValueMap, clone_mapped
 from magweld.passes.ir.utils import located_error
+from magweld.passes.tile.components import components
 from magweld.targets.device import Device
 
 
@@ -59,20 +60,10 @@ def _level(connect: Any) -> str:
 
 def _components(body: GraphBody, outermost: str) -> list[list[int]]:
     """Groups of operator positions, in the order of their last operators."""
-    root = list(range(len(body.operators)))
-
-    def find(member: int) -> int:
-        while root[member] != member:
-            member = root[member]
-        return member
-
-    for edge in body.edges:
-        if _level(edge.connect) != outermost:
-            root[find(edge.producer)] = find(edge.consumer)
-    groups: dict[int, list[int]] = {}
-    for member in range(len(root)):
-        groups.setdefault(find(member), []).append(member)
-    return sorted(groups.values(), key=lambda members: members[-1])
+    inner = (edge for edge in body.edges if _level(edge.connect) != outermost)
+    pairs = ((edge.consumer, edge.producer) for edge in inner)
+    groups = components(len(body.operators), pairs)
+    return sorted(groups, key=lambda members: members[-1])
 
 
 def _check_results(body: GraphBody, members: list[int]) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from magweld.bindings import ir, linalg, tensor
+from magweld.dialects.integers import i64
 from magweld.passes.analysis.elementwise import is_elementwise, on_split_dimensions
 from magweld.passes.analysis.long_reductions import Reduction
 from magweld.passes.analysis.operator_model import is_rematerialised
@@ -85,8 +86,7 @@ class Splitter:
             partial(_clone_body, source),
             reduced=[number + 1 for number in reduction.reduced],
         )
-        number = ir.IntegerType.get_signless(64)
-        generic.attributes[PARTS] = ir.IntegerAttr.get(number, parts)
+        generic.attributes[PARTS] = i64(parts)
         return generic.results[0]
 
     def _operand(self, value: Any, map_: Any, loop: int, sizes: tuple[int, int]) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir
+from magweld.dialects.integers import i64s
 from magweld.dialects.tile_graph import (
     TileAttr,
     device_of,
@@ -68,7 +69,7 @@ class SelectNontemporalStores(FunctionPass):
             if _is_bound_by_memory(subgraph, device, last):
                 found = _results(subgraph, last, is_read=is_inner)
                 if found:
-                    subgraph.attributes["nontemporal"] = _integers(found)
+                    subgraph.attributes["nontemporal"] = i64s(found)
 
 
 def _is_private(function: Any) -> bool:
@@ -166,8 +167,3 @@ def _is_read(value: Any, at_the_end: bool) -> bool:
         else at_the_end or user.name != "func.return"
         for user in users
     )
-
-
-def _integers(numbers: Sequence[int]) -> ir.ArrayAttr:
-    kind = ir.IntegerType.get_signless(64)
-    return ir.ArrayAttr.get([ir.IntegerAttr.get(kind, number) for number in numbers])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir
+from magweld.dialects.integers import i64
 from magweld.dialects.tile_graph import (
     device_of,
     is_tile_graph,
@@ -81,16 +82,15 @@ def _annotate(subgraph: Any, scheduler: Scheduler) -> None:
         return
     after = plan.cost.traffic
     before = scheduler.traffic_apart(group) if len(group.nodes) > 1 else after
-    number = ir.IntegerType.get_signless(64)
     set_tile(subgraph, plan.tile)
     attributes["level"] = ir.StringAttr.get(plan.level)
-    attributes["reduction_step"] = ir.IntegerAttr.get(number, plan.step)
-    attributes["footprint"] = ir.IntegerAttr.get(number, plan.cost.footprint)
+    attributes["reduction_step"] = i64(plan.step)
+    attributes["footprint"] = i64(plan.cost.footprint)
     if len(group.nodes) > 1 and after <= scheduler.most_traffic(group):
         before = max(before, after)  # always so, but for a tile that others chose
     if after <= before:
-        attributes["traffic_before"] = ir.IntegerAttr.get(number, before)
-        attributes["traffic_after"] = ir.IntegerAttr.get(number, after)
+        attributes["traffic_before"] = i64(before)
+        attributes["traffic_after"] = i64(after)
     if tile is None:
         _annotate_stream(attributes, body, group, plan)
     attributes["predicted_seconds"] = ir.FloatAttr.get_f64(plan.cost.seconds)
@@ -108,8 +108,7 @@ def _annotate_stream(
     members = list(range(len(body.operators)))
     mark_stream(body, members, group, None if blocks is None else blocks.stream)
     if blocks is not None:
-        number = ir.IntegerType.get_signless(64)
-        attributes[STEP] = ir.IntegerAttr.get(number, blocks.size)
+        attributes[STEP] = i64(blocks.size)
 
 
 def _annotate_shares(
@@ -123,10 +122,9 @@ def _annotate_shares(
     for share in (share for one in apart for share in one.cost.shares[:-1]):
         moved_apart[share.name] = moved_apart.get(share.name, 0) + share.amount
     moved_apart[levels[0].name] = before
-    number = ir.IntegerType.get_signless(64)
     for key, bytes_ in (("moved_before", moved_apart), ("moved_after", moved)):
         attributes[key] = ir.DictAttr.get(
-            {name: ir.IntegerAttr.get(number, count) for name, count in bytes_.items()}
+            {name: i64(count) for name, count in bytes_.items()}
         )
     attributes["predicted_shares"] = ir.DictAttr.get(
         {s.name: ir.FloatAttr.get_f64(s.seconds) for s in plan.cost.shares}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg
-from magweld.dialects.tile_graph import element_bytes, is_tile_graph
+from magweld.dialects.tile_graph import is_tile_graph, type_bytes
 from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.analysis.long_reductions import Reduction, reduction_of
 from magweld.passes.infrastructure.base import FunctionPass
@@ -210,7 +210,7 @@ class _Judge:
         if any(m and linalg.isa_contraction_op(m.operation) for m in makers):
             return False  # the reduction may be done block by block behind it
         inside = set(chain.ops)
-        size = sum(_size(value) for value in chain.ends)
+        size = sum(type_bytes(value.type) for value in chain.ends)
         share = int(self._room() * CACHE_SHARE)
         return size > share or all(
             use.owner.operation in inside for value in chain.ends for use in value.uses
@@ -221,7 +221,7 @@ class _Judge:
         return tile_levels(self._device)[0].capacity
 
     def _choices(self, reduction: Reduction, loop: int) -> list[int]:
-        size = sum(map(_size, reduction.op.operands))
+        size = sum(type_bytes(value.type) for value in reduction.op.operands)
         room = self._room()
         fits = PARTS_OF_ROOM * -(-size // room) if room else 0
         most = max(PARTS_OF_UNIT * self._device.units, fits)
@@ -271,8 +271,3 @@ def _text(chain: Chain) -> str:
         with ir.InsertionPoint(module.body):
             function_of(chain)
     return str(module.operation.get_asm(enable_debug_info=False, assume_verified=True))
-
-
-def _size(value: Any) -> int:
-    type_ = ir.RankedTensorType(value.type)
-    return int(element_bytes(type_) * math.prod(type_.shape))

@@ -8,6 +8,7 @@ from typing import Any
 
 from magweld.bindings import func, ir
 from magweld.dialects.device_attributes import device_attribute
+from magweld.dialects.integers import i64
 from magweld.dialects.tile_graph import (
     DEVICE,
     build_connect,
@@ -19,6 +20,7 @@ from magweld.passes.analysis.graph_body import GraphBody, read_body, source_valu
 from magweld.passes.analysis.operator_model import is_rematerialised
 from magweld.passes.analysis.stream_marks import MARK, STEP
 from magweld.passes.ir.cloning import ValueMap, clone_mapped, defining_op
+from magweld.passes.tile.components import components
 from magweld.passes.tile.connect_operators import Connector
 from magweld.passes.tile.merger import Fusion, Merger
 from magweld.passes.tile.select_implementation import SelectImplementation
@@ -87,10 +89,9 @@ def units_of(function: Any, fusion: Fusion = "all") -> list[Unit]:
 def mark_units(function: Any, units: Sequence[Unit]) -> None:
     """Write the unit of each operator, so that a later pass need not find them."""
     operators = read_body(function).operators
-    number = ir.IntegerType.get_signless(64)
     for position, unit in enumerate(units):
         for member in unit.members:
-            operators[member].attributes[UNIT] = ir.IntegerAttr.get(number, position)
+            operators[member].attributes[UNIT] = i64(position)
 
 
 def _known_units(body: GraphBody) -> list[tuple[int, ...]]:
@@ -120,7 +121,9 @@ def _components(
     count: int, usual: list[list[int]], fused: list[list[int]]
 ) -> list[list[int]]:
     """Join groups that share operators, unless too much would become one."""
-    whole = _joined(count, [*usual, *fused])
+    groups = (*usual, *fused)
+    pairs = ((first, other) for first, *others in groups for other in others)
+    whole = components(count, pairs)
     parts: list[list[int]] = []
     for members in whole:
         if len(members) <= MOST_OPERATORS:
@@ -128,24 +131,6 @@ def _components(
         else:
             parts += [group for group in fused if group[-1] in members]
     return sorted(parts)
-
-
-def _joined(count: int, groups: list[list[int]]) -> list[list[int]]:
-    parent = list(range(count))
-
-    def find(member: int) -> int:
-        while parent[member] != member:
-            parent[member] = parent[parent[member]]
-            member = parent[member]
-        return member
-
-    for first, *others in groups:
-        for other in others:
-            parent[find(other)] = find(first)
-    found: dict[int, list[int]] = {}
-    for member in range(count):
-        found.setdefault(find(member), []).append(member)
-    return list(found.values())
 
 
 def structure(body: GraphBody, members: Sequence[int], device: Device) -> str:
