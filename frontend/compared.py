@@ -12,7 +12,7 @@ from magweld.frontend.eager_kinds import Kind
 from magweld.frontend.records.record import Record
 
 # A hit may take longer than eager by this much.
-TOLERATED: Final = 1.05
+TOLERATED: Final = 1.02
 # Kinds of calls that are remembered.
 KINDS: Final = 256
 # Kinds of calls of one record whose hits pay, or do not, before all are taken to.
@@ -36,7 +36,6 @@ class Compared:
 
     Attributes:
         record: The record.
-        unfinished: Measured calls since the last whose gradients were asked for.
         paying: Kinds of calls whose hits pay.
         losing: Those whose hits do not, each with the elements of its tensors.
         ratios: Least time of hits over that of eager runs, of kinds that have both.
@@ -47,7 +46,6 @@ class Compared:
     """
 
     record: Record
-    unfinished: int = 0
     paying: set[Kind] = field(default_factory=set)
     losing: dict[Kind, int] = field(default_factory=dict)
     ratios: dict[Kind, float] = field(default_factory=dict)

@@ -239,7 +239,9 @@ class Engine:
             fetched.clear()
             return self._go_on(Suspended(record.ends, result))
         fetched.clear()
-        return self._run_instead(Call(self.target, args, kwargs), reason)
+        result = self._run_instead(Call(self.target, args, kwargs), reason)
+        self._profit.note_failure(record, kind_of(args, kwargs))
+        return result
 
     @property
     def records(self) -> list[Record]:

@@ -17,12 +17,15 @@ from magweld.frontend.compared import KINDS, TOLERATED, Compared
 from magweld.frontend.eager_kinds import Kind
 from magweld.frontend.records.record import NEVER, Record
 
-# Measured calls of a record after which no gradients were asked for, at most.
+# Measured calls of a record in a row whose gradients nobody has asked for, before
+# nobody is taken to: programs that only infer run with gradients as well.
 _UNFINISHED: Final = 32
 # Calls of a kind that run eagerly before its hits are timed once more, the first time;
 # each further time it is four times as many. Few times on a busy machine may mislead.
 _PAUSE: Final = 100
 _LONGER: Final = 4
+# Failed hits of a record before calls like these run eagerly, if they are half of all.
+_FAILURES: Final = 3
 # Calls after which an attempt to time hits once more is given up. What runs the graph
 # may have to be found out before.
 _ATTEMPT: Final = 3 * CALLS
@@ -41,6 +44,7 @@ class _Times:
         sizes: Those of the last hit if a program for all sizes has answered it.
         is_again: Whether they are measured once more, for a program of their own.
         is_lost: Whether nothing is measured: hits do not pay.
+        fails: Whether hits have failed, and nothing was measured.
     """
 
     turns: Turns = field(default_factory=Turns)
@@ -48,6 +52,7 @@ class _Times:
     sizes: Hashable | None = None
     is_again: bool = False
     is_lost: bool = False
+    fails: bool = False
 
     @property
     def way(self) -> int:
@@ -60,6 +65,8 @@ class _Times:
         return self.sizes is not None and not self.is_again and len(self.kinds) == 1
 
     def __str__(self) -> str:
+        if self.fails:
+            return "the graph fails where the program does not"
         hit, eager = [min(seconds) * 1e3 for seconds in self.turns.times]
         return f"a hit takes {hit:.3g} ms, eager {eager:.3g} ms"
 
@@ -186,6 +193,21 @@ class Profitability:
             self._open[id(record)] = compared
             self.is_open = True
 
+    def note_failure(self, record: Record, kind: Kind) -> None:
+        """Take note of a hit that may have failed where the program itself has not.
+
+        An operator may have raised within a `try`, or the code of the graph is at
+        fault. If that is what hits of a record mostly do, calls like this one run
+        eagerly for a while.
+        """
+        if record.failures < _FAILURES or 2 * record.failures < record.hits:
+            return
+        at = (id(record), self._compared_as(record, kind))
+        times = _Times(kinds={kind}, fails=True)
+        self._times.pop(at, None)
+        self._run_eagerly(record, at, times, self.lost.get(kind))
+        self.is_open = bool(self._open or self.lost)
+
     def comparison(self, record: Record, kind: Kind) -> _Times | None:
         """Return the times of a kind of calls if they are to be measured now."""
         if record.is_pending:
@@ -277,19 +299,26 @@ class Profitability:
             self._dismiss(record)
         elif not results:
             self._judge(record, kind, way, seconds)
+        elif record.unfinished < _UNFINISHED:
+            record.unfinished += 1
+            time_backward(results, self.clock, self._finish(record, kind, way, seconds))
+        elif record.is_trained:
+            self._dismiss(record)
         else:
-            compared = self._open.get(id(record))
-            if compared is not None:
-                compared.unfinished += 1
-                if compared.unfinished > _UNFINISHED:
-                    self._dismiss(record)
+            # If a backward pass comes after all, it is known when they are next timed.
+            time_backward(results, self.clock, lambda more: record.note_backward())
+            self._judge(record, kind, way, seconds)
 
-            def finish(more: float) -> None:
-                if compared is not None:
-                    compared.unfinished = 0
-                self._judge(record, kind, way, seconds + more)
+    def _finish(
+        self, record: Record, kind: Kind, way: int, seconds: float
+    ) -> Callable[[float], None]:
+        """Return what takes the time of the gradients of a call."""
 
-            time_backward(results, self.clock, finish)
+        def finish(more: float) -> None:
+            record.note_backward()
+            self._judge(record, kind, way, seconds + more)
+
+        return finish
 
     def _judge(self, record: Record, kind: Kind, way: int, seconds: float) -> None:
         """Add a time, and decide if the times are enough."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 
-from magweld.diagnostics import MagweldError
+from magweld.diagnostics import ResultMismatchError
 from magweld.frontend.catalogue import Break
 from magweld.frontend.guards.guard import Guard, GuardProgram
 from magweld.frontend.operators.put_back import UNKNOWN, Failing
@@ -61,6 +61,9 @@ class Record:
         tiered: The graph as torch and compiled code run it, None if it has one tier.
         is_timed: Whether the time of a call tells what the graph costs: not on a GPU.
         trains: Whether a gradient may flow through the graph.
+        unfinished: Timed calls in a row whose gradients nobody has asked for yet.
+        is_trained: Whether gradients of a timed call were ever asked for.
+        failures: Hits whose graph has failed.
         compared_from: Hits from which on they are compared with eager runs once more.
         guards_forms: Whether its guards test class, dtype, device, shape and strides of
             all inputs of the graph.
@@ -83,6 +86,9 @@ class Record:
     tiered: TieredGraph | None = None
     is_timed: bool = False
     trains: bool = False
+    unfinished: int = 0
+    is_trained: bool = False
+    failures: int = 0
     compared_from: int = NEVER
     guards_forms: bool = False
 
@@ -235,6 +241,11 @@ class Record:
         """Conditions under which the record is valid."""
         return self.program.guards
 
+    def note_backward(self) -> None:
+        """Take note that gradients of a timed call were asked for."""
+        self.unfinished = 0
+        self.is_trained = True
+
     def run(self, fetched: list[Any]) -> Any:
         """Run the graph and repeat the effects.
 
@@ -256,7 +267,7 @@ class Record:
         put_back = None if self._harmless else self.failing.save(fetched)
         try:
             outputs = self._run_graph(fetched[:count])
-        except MagweldError:
+        except ResultMismatchError:
             self.program.undo()
             raise
         except Exception as error:
@@ -266,6 +277,7 @@ class Record:
             if put_back is not None:
                 put_back()
             self.program.undo()
+            self.failures += 1
             raise GraphFailedError(f"{type(error).__name__}: {error}") from None
         if self._plain is not None:
             return outputs[self._plain]

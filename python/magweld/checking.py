@@ -8,11 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from magweld.diagnostics import MagweldError
-
-
-class ResultMismatchError(MagweldError):
-    """Compiled code that gave another result than eager torch."""
+from magweld.diagnostics import ResultMismatchError
 
 
 def run_checked(

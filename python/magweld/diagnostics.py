@@ -154,6 +154,10 @@ class UnsupportedError(MagweldError):
         self.nodes = tuple(nodes)
 
 
+class ResultMismatchError(MagweldError):
+    """Compiled code that gave another result than eager torch."""
+
+
 @contextmanager
 def collect_diagnostics(context: Any) -> Iterator[list[Diagnostic]]:
     """Collect every diagnostic that an MLIR context emits inside the `with`.

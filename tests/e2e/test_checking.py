@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from magweld.checking import ResultMismatchError
+from magweld.diagnostics import ResultMismatchError
 from magweld.frontend import trace
 
 LOG = """

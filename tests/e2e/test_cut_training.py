@@ -124,3 +124,37 @@ def test_a_graph_with_nothing_to_compile_runs_through_torch() -> None:
     (reason,) = fast.records[0].breaks
     assert reason.id == "training-graph"
     assert "training-sparse-gradient" in str(reason)
+
+
+class Tagger(nn.Module):
+    """An LSTM of a layer of torch's library, and layers that are compiled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(8, 16, batch_first=True)
+        self.tags = nn.Linear(16, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        # Torch writes the layer out where gradients of its input are wanted.
+        states, _ = self.lstm(x)
+        return torch.log_softmax(self.tags(torch.tanh(states * 2 + 1)), -1)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_gradients_of_recurrent_layers(training: bool) -> None:
+    torch.manual_seed(0)
+    model = Tagger().train(training)
+    twin = copy.deepcopy(model)
+    fast = trace(model, compile="now")
+    for _ in range(CALLS):
+        x = torch.randn(2, 5, 8)
+        results = []
+        for call, one in ((fast, model), (twin, twin)):
+            one.zero_grad()
+            y = call(x)
+            y.square().mean().backward()
+            results.append([y, *(p.grad.clone() for p in one.parameters())])
+        torch.testing.assert_close(*results)
+    assert fast.stats()["hits"] == CALLS - 1
+    assert "training-workspace" in fast.explain()
+    assert not any("backend raised" in str(one) for one in fast.breaks)

@@ -18,6 +18,7 @@ from magweld.importer.capture import AtenRunner
 from magweld.importer.nodes import (
     is_random,
     operand,
+    positions_read,
     replace_by,
     results_of,
     runs_for_itself,
@@ -79,6 +80,10 @@ _FILLS: Final = frozenset(
 def _refuse(*args: Any, **kwargs: Any) -> Any:
     raise refusals.DECOMPOSITION.at("the graph", "multilabel_margin_loss")
 
+
+# Its last result is the workspace.
+_LAYER: Final = aten.mkldnn_rnn_layer.default
+_WORKSPACE: Final = 3
 
 # Above autograd torch takes it apart, and takes labels behind the first -1 as well.
 _REFUSED: Final = {F.multilabel_margin_loss: _refuse}
@@ -175,9 +180,25 @@ def _trace_joint(
         detail = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise refusals.JOINT.at("the graph", detail) from error
     plain = _plain(joint)
+    _refuse_workspaces(plain)
     replace_bag_gradients(plain)
     _read_results(plain, len(inputs), intermediates)
     return plain
+
+
+def _refuse_workspaces(joint: fx.GraphModule) -> None:
+    """Refuse recurrent layers whose gradients read what the layer has left of its work.
+
+    A run without data gives that no elements, and the layer does not make it while
+    torch records no gradients, as in the forward half.
+
+    Raises:
+        UnsupportedError: There are some.
+    """
+    layers = joint.graph.find_nodes(op="call_function", target=_LAYER)
+    read = [node for node in layers if _WORKSPACE in (positions_read(node) or ())]
+    if read:
+        raise refusals.WORKSPACE.at("the graph", nodes=read)
 
 
 def _read_results(

@@ -56,6 +56,11 @@ DECOMPOSITION: Final = Refusal(
     "torch's decomposition of {detail} gives other values than the operator",
     "the captured graph runs through torch, gradients included",
 )
+WORKSPACE: Final = Refusal(
+    "training-workspace",
+    "gradients of a recurrent layer read a workspace that only torch makes",
+    "torch runs the layer, and the rest is compiled",
+)
 SPARSE: Final = Refusal(
     "training-sparse-gradient",
     "the gradient of a table is sparse",
