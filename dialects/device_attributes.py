@@ -10,9 +10,17 @@ from magweld.dialects.tile_graph.attributes import (
     DeviceAttr,
     InstructionAttr,
     LevelAttr,
+    LibraryAttr,
     PeakAttr,
 )
-from magweld.targets.device import Device, Instruction, Level, LevelKind, Peak
+from magweld.targets.device import (
+    Device,
+    Instruction,
+    Level,
+    LevelKind,
+    LibraryRate,
+    Peak,
+)
 
 
 def device_attribute(device: Device) -> DeviceAttr:
@@ -29,7 +37,12 @@ def device_attribute(device: Device) -> DeviceAttr:
         i64(device.vector_bits),
         ir.FloatAttr.get_f64(device.peak_gflops),
         ir.ArrayAttr.get([_peak_attribute(peak) for peak in device.peaks]),
-        ir.ArrayAttr.get([_instruction_attribute(i) for i in device.instructions]),
+        ir.ArrayAttr.get(
+            [
+                *map(_instruction_attribute, device.instructions),
+                *map(_library_attribute, device.libraries),
+            ]
+        ),
     )
 
 
@@ -63,12 +76,12 @@ def _read_device(attribute: DeviceAttr) -> Device:
                 f"expected level '{level.name}' to have index {index}, "
                 f"got {level.index}"
             )
-    for name, parts, kind in (
-        ("peak", attribute.peaks, PeakAttr),
-        ("instruction", attribute.instructions, InstructionAttr),
+    for name, parts, kinds in (
+        ("peak", attribute.peaks, (PeakAttr,)),
+        ("instruction", attribute.instructions, (InstructionAttr, LibraryAttr)),
     ):
         for index, part in enumerate(parts):
-            if not isinstance(part, kind):
+            if not isinstance(part, kinds):
                 raise ValueError(f"expected {name} #{index} of the device, got {part}")
     return Device(
         name=attribute.name,
@@ -79,7 +92,16 @@ def _read_device(attribute: DeviceAttr) -> Device:
         vector_bits=attribute.vector_bits,
         peak_gflops=attribute.peak_gflops,
         peaks=tuple(Peak(peak.dtype, peak.gflops) for peak in attribute.peaks),
-        instructions=tuple(_instruction(i) for i in attribute.instructions),
+        instructions=tuple(
+            _instruction(i)
+            for i in attribute.instructions
+            if isinstance(i, InstructionAttr)
+        ),
+        libraries=tuple(
+            LibraryRate(i.name, i.operation, i.operand, i.gflops)
+            for i in attribute.instructions
+            if isinstance(i, LibraryAttr)
+        ),
     )
 
 
@@ -139,4 +161,13 @@ def _instruction_attribute(instruction: Instruction) -> InstructionAttr:
         ir.StringAttr.get(instruction.operand),
         ir.StringAttr.get(instruction.accumulator),
         ir.FloatAttr.get_f64(instruction.gflops),
+    )
+
+
+def _library_attribute(library: LibraryRate) -> LibraryAttr:
+    return LibraryAttr.get(
+        ir.StringAttr.get(library.name),
+        ir.StringAttr.get(library.operation),
+        ir.StringAttr.get(library.operand),
+        ir.FloatAttr.get_f64(library.gflops),
     )

@@ -111,6 +111,24 @@ class InstructionAttr(_PlainAttribute, name="instruction"):
     gflops: ir.FloatAttr
 
 
+class LibraryAttr(_PlainAttribute, name="library"):
+    """What a library does of one operation on one element type.
+
+    `#tile_graph.library<"product.f32", "product", "f32", 51800.0>`
+
+    Attributes:
+        name: Unique in its device.
+        operation: "product" or "convolution".
+        operand: Element type of the factors.
+        gflops: 1e9 operations per second of a call that is large.
+    """
+
+    name: ir.StringAttr
+    operation: ir.StringAttr
+    operand: ir.StringAttr
+    gflops: ir.FloatAttr
+
+
 class DeviceAttr(_PlainAttribute, name="device"):
     """A processor with its memory levels.
 
@@ -126,7 +144,7 @@ class DeviceAttr(_PlainAttribute, name="device"):
         vector_bits: Width of the widest load of one thread.
         peak_gflops: 1e9 f32 operations per second of all units together.
         peaks: Tuple of `PeakAttr`, those of other element types.
-        instructions: Tuple of `InstructionAttr`.
+        instructions: Tuple of `InstructionAttr`, and of `LibraryAttr` behind them.
     """
 
     name: ir.StringAttr

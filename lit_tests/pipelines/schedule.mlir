@@ -1,11 +1,12 @@
 // From linalg to tiled kernels through the whole list of passes: a linear layer whose
 // weight is transposed, a softmax, and a second product by a library.
 //
-// RUN: magweld-opt --compile-to=scheduled --device=a100 %s | filecheck --check-prefix=SCHEDULED %s
-// RUN: magweld-opt --compile-to=tiled --device=a100 %s | filecheck --check-prefix=TILED %s
+// RUN: magweld-opt --compile-to=scheduled --device=v100 %s | filecheck --check-prefix=SCHEDULED %s
+// RUN: magweld-opt --compile-to=tiled --device=v100 %s | filecheck --check-prefix=TILED %s
 
 // The layer and the softmax are one kernel, whose tiles are rows; every edge in it is in
-// shared memory. The second product is too large for all caches, and left to a library.
+// shared memory. The second product is too large for all caches, and left to a library: the device
+// states no rates of one.
 //
 // SCHEDULED-LABEL: func.func @main
 // SCHEDULED-SAME:    (%[[X:.+]]: tensor<512x8xf32>, %[[W:.+]]: tensor<128x8xf32>, %[[B:.+]]: tensor<128xf32>, %[[V:.+]]: tensor<128x131072xf32>)
@@ -13,15 +14,15 @@
 // SCHEDULED-NOT:   "tile_graph.subgraph"
 // SCHEDULED-NOT:   refused
 // SCHEDULED:         linalg.matmul indexing_maps = {{.+}} ins(%[[X]], %[[W]] :
-// SCHEDULED:         {implementation = "generated", op_name = "matmul_0", tile = #tile_graph.tile<[4, 128]>}
+// SCHEDULED:         {implementation = "generated", op_name = "matmul_0", tile = #tile_graph.tile<[8, 128]>}
 // SCHEDULED-NEXT:    "tile_graph.connect"(%{{.+}}) {level = "shared"}
-// SCHEDULED:         op_name = "generic_0", tile = #tile_graph.tile<[4, 128]>
-// SCHEDULED:         op_name = "generic_1", tile = #tile_graph.tile<[4]>
-// SCHEDULED:         op_name = "generic_4", tile = #tile_graph.tile<[4, 128]>
+// SCHEDULED:         op_name = "generic_0", tile = #tile_graph.tile<[8, 128]>
+// SCHEDULED:         op_name = "generic_1", tile = #tile_graph.tile<[8]>
+// SCHEDULED:         op_name = "generic_4", tile = #tile_graph.tile<[8, 128]>
 // SCHEDULED:       implementation = "generated", level = "shared"
 // SCHEDULED-SAME:    recompute = 1.0
 // SCHEDULED-SAME:    reduction_step = 8
-// SCHEDULED-SAME:    tile = #tile_graph.tile<[4, 128]>, traffic_after = 283136 : i64, traffic_before = 2388480 : i64
+// SCHEDULED-SAME:    tile = #tile_graph.tile<[8, 128]>, traffic_after = 283136 : i64, traffic_before = 2388480 : i64
 // SCHEDULED-NEXT:  %[[C:.+]] = "tile_graph.connect"(%[[S]]) {level = "global", refused = "library: matmul_1 is a library call"}
 // SCHEDULED-NEXT:  %[[R:.+]] = "tile_graph.subgraph"() ({
 // SCHEDULED:         linalg.matmul ins(%[[C]], %[[V]] :
@@ -42,10 +43,10 @@
 // TILED-NEXT:    %[[R:.+]] = call @library_0(%[[S]], %[[V]], %[[O]])
 // TILED-NEXT:    return %[[R]]
 // TILED-LABEL: func.func private @kernel_0
-// TILED:         scf.forall (%[[I:.+]]) = (0) to (512) step (4)
-// TILED:           linalg.matmul {{.+}} -> tensor<4x128xf32>
+// TILED:         scf.forall (%[[I:.+]]) = (0) to (512) step (8)
+// TILED:           linalg.matmul {{.+}} -> tensor<8x128xf32>
 // TILED:           math.exp
-// TILED:           tensor.parallel_insert_slice %{{.+}} into %{{.+}}[%[[I]], 0] [4, 128] [1, 1]
+// TILED:           tensor.parallel_insert_slice %{{.+}} into %{{.+}}[%[[I]], 0] [8, 128] [1, 1]
 // TILED-NOT:   func.func private @kernel_1
 // TILED:       func.func private @library_0(tensor<512x128xf32>, tensor<128x131072xf32>, tensor<512x131072xf32>)
 // TILED-NOT:   "tile_graph.

@@ -10,7 +10,7 @@ from magweld.bindings import ir, linalg
 from magweld.passes.graph.generic_reads import loops_known, replace_reads
 from magweld.passes.infrastructure.base import Pattern, PatternPass
 from magweld.passes.ir.cloning import defining_op
-from magweld.passes.ir.contractions import all_floats, build_contraction
+from magweld.passes.ir.contractions import are_floats, build_contraction
 
 
 def absorb(op: linalg.GenericOp, rewriter: Any) -> bool:
@@ -36,7 +36,7 @@ def absorb(op: linalg.GenericOp, rewriter: Any) -> bool:
 
 def absorb_weight(op: linalg.BatchMatmulOp, rewriter: Any) -> bool:
     """Compute a product with an operand that is the same for the whole batch."""
-    if not op.results or not all_floats(op):
+    if not op.results or not are_floats(op):
         return False
     maps = [attr.value for attr in op.indexing_maps]
     operands = list(op.inputs)

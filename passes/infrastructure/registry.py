@@ -88,6 +88,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "select-implementation",
         "magweld.passes.tile.select_implementation:SelectImplementation",
     ),
+    ("select-libraries", "magweld.passes.tile.select_libraries:SelectLibraries"),
     ("select-winograd", "magweld.passes.graph.select_winograd:SelectWinograd"),
     (
         "transform-weights",

@@ -58,6 +58,7 @@ from magweld.passes.tile.merger import Fusion
 from magweld.passes.tile.propagate_tiles import PropagateTiles
 from magweld.passes.tile.select_copy_stages import SelectCopyStages
 from magweld.passes.tile.select_implementation import LibraryUse, SelectImplementation
+from magweld.passes.tile.select_libraries import SelectLibraries
 from magweld.passes.tile.select_nontemporal_stores import SelectNontemporalStores
 from magweld.passes.tile.select_tiles import SelectTiles
 from magweld.passes.tile.shift_slices import ShiftSlices
@@ -147,11 +148,15 @@ def graph_steps(
     form = FormTileGraph(device)
     # What is made tile by tile becomes functions of its own, which are graphs then.
     outline = (OutlineMemoryTiles(), form) if memory_budget else ()
+    shares_tiles = named_device(device).threads > 1
+    select_libraries: tuple[Step, ...] = ()
+    if shares_tiles:
+        select_libraries = (SelectLibraries(library, fusion, batch=bool(batches)),)
     # Libraries take memory of their own.
     fit = (SelectImplementation(library), FitMemory(memory_budget))
     prepare = (
         *preparation_steps(roll_loops=roll_loops, memory_budget=memory_budget),
-        *form_steps(shares_tiles=named_device(device).threads > 1),
+        *form_steps(shares_tiles=shares_tiles),
     )
     return {
         Phase.LINALG: (LowerTorchToLinalg(), ExpandBags()),
@@ -164,6 +169,7 @@ def graph_steps(
             *outline,
             ApplyPlans(fusion),
             SelectImplementation(library),
+            *select_libraries,
             ConnectOperators(fusion, batch=bool(batches)),
             ExtractSubgraphs(),
             *shift,
@@ -344,8 +350,8 @@ class CpuPipeline(_PhasePipeline):
 class GpuPipeline(_PhasePipeline):
     """Compile a module for a GPU, from a phase to another one.
 
-    Libraries of other processors cannot compute on it, and its programs have no loops:
-    `library` is `never` and `roll-loops` is false unless they are given.
+    Its programs have no loops, and plans that are looked at are of generated code:
+    `roll-loops` is false and `library` is `never` unless they are given.
     """
 
     name: ClassVar[str] = "magweld-gpu"

@@ -16,6 +16,7 @@ from magweld.dialects.tile_graph import (
     PARTS,
     RUNTIME,
     RuntimeTiles,
+    device_of,
     is_tile_graph,
     operators_of,
     reports_of,
@@ -23,7 +24,8 @@ from magweld.dialects.tile_graph import (
     set_reports,
 )
 from magweld.passes.analysis.control_calls import control_of
-from magweld.passes.analysis.library_calls import LibraryCall, Reshape, library_call
+from magweld.passes.analysis.library_calls import call_on
+from magweld.passes.analysis.library_form import LibraryCall, Reshape
 from magweld.passes.analysis.loop_calls import loop_of
 from magweld.passes.analysis.operator_model import inputs_of
 from magweld.passes.analysis.runtime_extents import (
@@ -261,7 +263,7 @@ class _Lowering:
         )
 
     def _library(self, subgraph: Any, inputs: list[Any]) -> None:
-        call = library_call(operators_of(subgraph)[0])
+        call = call_on(device_of(self._function), operators_of(subgraph))
         if not isinstance(call, LibraryCall):
             raise located_error(subgraph, f"has no library call: {call.detail}")
         reshapes = call.reshapes or (None,) * (len(call.operands) + 1)

@@ -10,7 +10,8 @@ from magweld.bindings import ir
 from magweld.dialects.integers import i64
 from magweld.dialects.tile_graph import device_of, tile_attribute
 from magweld.passes.analysis.graph_body import GraphBody, read_body
-from magweld.passes.analysis.library_calls import LibraryCall, library_call
+from magweld.passes.analysis.library_calls import library_call
+from magweld.passes.analysis.library_form import LibraryCall
 from magweld.passes.analysis.stream_marks import STEP, mark_stream
 from magweld.passes.tile.apply_plans import PLAN
 from magweld.passes.tile.connect_operators import Connector

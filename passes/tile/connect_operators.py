@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import device_of, is_tile_graph
 from magweld.passes.analysis.graph_body import Edge, GraphBody, read_body
+from magweld.passes.analysis.library_calls import is_library
 from magweld.passes.analysis.stream_marks import mark_stream
 from magweld.passes.infrastructure.base import FunctionPass
 from magweld.passes.ir.cloning import defining_op
@@ -33,7 +34,8 @@ class ConnectOperators(FunctionPass):
     (Welder's GraphConnecting, section 4.3). An edge inside a group gets the level of
     the group's plan, or "register" where its only reader computes the producer itself;
     every other edge stays at the outermost level and gets `refused`, the rule that
-    kept it there and its numbers. Library operators are never connected.
+    kept it there and its numbers. Library operators are never connected,
+    but to those that the same call computes.
 
     What is read outside of a group as well becomes another result of it, where caches
     hold the tiles and some tiling stores every element once. A group has two results
@@ -111,6 +113,8 @@ class Connector:
     def _annotate(self, edge: Edge, grouping: Grouping) -> None:
         root = grouping.root_of[edge.consumer]
         if grouping.root_of[edge.producer] == root:
+            if root in self.merger.library:
+                return  # one call computes both
             members = grouping.clusters[root].members
             plan, group = self.merger.plan(members), self.merger.group(members)
             melts = group.stays_in_registers(members.index(edge.producer))
@@ -124,7 +128,9 @@ class Connector:
             _refuse(edge.connect, refusal)
 
     def _mark(self, members: tuple[int, ...]) -> None:
-        plan = self.merger.plan(members) if len(members) > 1 else None
+        if len(members) == 1 or members[-1] in self.merger.library:
+            return
+        plan = self.merger.plan(members)
         if isinstance(plan, Plan) and plan.tiles.blocks is not None:
             group, stream = self.merger.group(members), plan.tiles.blocks.stream
             mark_stream(self.merger.body, list(members), group, stream)
@@ -134,8 +140,7 @@ def _library_operators(body: GraphBody) -> frozenset[int]:
     return frozenset(
         position
         for position, operator in enumerate(body.operators)
-        if "implementation" in operator.attributes
-        and ir.StringAttr(operator.attributes["implementation"]).value == "library"
+        if is_library(operator)
     )
 
 

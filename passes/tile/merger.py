@@ -83,7 +83,12 @@ class Merger:
         return self.scheduler.plan_tile(group, tuple(tile.sizes), step)
 
     def seconds(self, members: Members) -> float:
-        """Return the predicted time of a group, a stream's with its margin."""
+        """Return the predicted time of a group, a stream's with its margin.
+
+        What a library computes counts for nothing: it is in no other group.
+        """
+        if members[-1] in self.library:
+            return 0.0
         plan = self.plan(members)
         if not isinstance(plan, Plan):
             return UNKNOWN_SECONDS
@@ -112,6 +117,8 @@ class Merger:
             planned: Whether they have to if they can.
         """
         library = [self.body.models[i].name for i in parts if i in self.library]
+        if planned and len(library) == len(parts):
+            return None  # one call computes both
         if library:
             return Refusal("library", f"{library[0]} is a library call")
         together = grouping.merged(parts)

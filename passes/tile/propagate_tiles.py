@@ -13,6 +13,7 @@ from magweld.dialects.tile_graph import (
     tile_attribute,
 )
 from magweld.passes.analysis.graph_body import read_body
+from magweld.passes.analysis.library_calls import is_joint_call
 from magweld.passes.analysis.stream_marks import marked_blocks
 from magweld.passes.analysis.structure import annotate_equal
 from magweld.passes.infrastructure.base import FunctionPass
@@ -36,7 +37,8 @@ class PropagateTiles(FunctionPass):
         """Annotate the operators in the subgraphs of `function`."""
         if not is_tile_graph(function):
             return
-        annotate_equal(subgraphs_of(function), _annotate)
+        tiled = (one for one in subgraphs_of(function) if not is_joint_call(one))
+        annotate_equal(tiled, _annotate)
 
 
 def _annotate(subgraph: Any) -> None:

@@ -6,12 +6,21 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from magweld.bindings import ir
-from magweld.dialects.tile_graph import device_of, is_tile_graph, operators_of
-from magweld.passes.analysis.library_calls import LibraryCall, library_call
+from magweld.bindings import ir, linalg
+from magweld.dialects.tile_graph import (
+    device_of,
+    is_tile_graph,
+    operators_of,
+    root_operation,
+)
+from magweld.passes.analysis.body_forms import factor_type
+from magweld.passes.analysis.library_calls import call_on
+from magweld.passes.analysis.library_form import LibraryCall
 from magweld.passes.analysis.operator_model import operator_model
 from magweld.passes.infrastructure.base import FunctionPass
 from magweld.passes.tiling.group import Group, Source
+from magweld.passes.tiling.library_price import library_seconds
+from magweld.passes.tiling.matrix_units import HALVES
 from magweld.passes.tiling.policy import schedule, tile_levels
 from magweld.passes.tiling.propagation import Refusal, propagate
 from magweld.passes.tiling.regions import OperatorKind, OperatorModel
@@ -48,7 +57,8 @@ class SelectImplementation(FunctionPass):
     comes near the peak of the device. Threads that share a tile are slower than a
     library where the matrices exceed all caches. The rest stays generated, so that it
     can be fused. Written as `implementation` to the operator; what is there already is
-    kept.
+    kept. Products and convolutions of devices that state what a library takes are left
+    to select-libraries, which prices whole groups.
 
     Options:
         library: "auto" as above, "never", or "always" where a call exists.
@@ -63,19 +73,59 @@ class SelectImplementation(FunctionPass):
             return
         device = device_of(function)
         for operator in operators_of(function):
-            if "implementation" not in operator.attributes:
+            known = "implementation" in operator.attributes
+            if not known and not self._is_priced(operator, device):
                 use = self.uses_library(operator, device)
                 name = "library" if use else "generated"
                 operator.attributes["implementation"] = ir.StringAttr.get(name)
+
+    def _is_priced(self, operator: Any, device: Device) -> bool:
+        """Whether select-libraries decides: the device states what libraries take.
+
+        It also knows that products of halves are called with what rounds their sums.
+        """
+        if not states_libraries(device) or self.library == "never":
+            return False
+        root = root_operation(operator)
+        if not (linalg.isa_contraction_op(root) or linalg.isa_convolution_op(root)):
+            return False
+        return self.library == "auto" or factor_type(root) in HALVES
 
     def uses_library(self, operator: Any, device: Device) -> bool:
         """Whether this is the choice for an operator, whatever is written there."""
         if self.library == "never":
             return False
-        if not isinstance(library_call(operator), LibraryCall):
+        call = call_on(device, [operator])
+        if not isinstance(call, LibraryCall):
             return False
+        if self.library == "always":
+            return True
         model = operator_model(operator)
-        return self.library == "always" or is_for_library(model, device)
+        if states_libraries(device):
+            return _is_faster(call, operator, model, device)
+        return is_for_library(model, device)
+
+
+def states_libraries(device: Device) -> bool:
+    """Whether a device has threads that share tiles, and rates of libraries."""
+    return device.threads > 1 and bool(device.libraries)
+
+
+def _is_faster(
+    call: LibraryCall, operator: Any, model: OperatorModel, device: Device
+) -> bool:
+    """Whether a call takes less than the best kernel of an operator alone."""
+    kind = str(ir.RankedTensorType(operator.results[0].type).element_type)
+    seconds = library_seconds(model, call.operation, kind, device)
+    if seconds is None:
+        return False
+    plan = schedule(_alone(model), device)
+    return isinstance(plan, Refusal) or seconds < plan.cost.seconds
+
+
+def _alone(model: OperatorModel) -> Group:
+    sources = tuple(Source(None, number) for number in range(len(model.reads)))
+    return Group((model,), (sources,))
 
 
 def is_for_library(model: OperatorModel, device: Device) -> bool:
@@ -126,8 +176,7 @@ def _is_slow(model: OperatorModel, device: Device, seconds: float) -> bool:
 
     Columns that do not fill vectors cost a library as much.
     """
-    sources = tuple(Source(None, number) for number in range(len(model.reads)))
-    group = Group((model,), (sources,))
+    group = _alone(model)
     plan, whole = schedule(group, device), propagate(group, model.whole_tile)
     if isinstance(plan, Refusal) or isinstance(whole, Refusal):
         return True

@@ -14,6 +14,7 @@ from magweld.dialects.tile_graph import (
     subgraphs_of,
 )
 from magweld.passes.analysis.graph_body import GraphBody, read_body
+from magweld.passes.analysis.library_calls import is_joint_call
 from magweld.passes.analysis.stream_marks import STEP, mark_stream, marked_blocks
 from magweld.passes.analysis.structure import annotate_equal
 from magweld.passes.infrastructure.base import FunctionPass
@@ -35,7 +36,8 @@ class SelectTiles(FunctionPass):
     `tile`, `level`, `footprint` in bytes, `traffic_before` and `traffic_after`, the
     bytes moved from and to the outermost level unfused and as planned, and
     `predicted_seconds`. A tile that is there already is kept, and what is missing
-    beside it is told for it.
+    beside it is told for it. What one call of a library computes of several operators
+    has none.
 
     For people: `moved_before` and `moved_after`, such bytes for each level from the
     outermost to that of the tiles, `predicted_shares`, the seconds of each level and
@@ -54,6 +56,7 @@ class SelectTiles(FunctionPass):
             subgraph
             for subgraph in subgraphs_of(function)
             if not {"tile", "footprint"} <= set(subgraph.attributes)
+            and not is_joint_call(subgraph)
         )
         annotate_equal(unknown, lambda subgraph: _annotate(subgraph, scheduler))
 

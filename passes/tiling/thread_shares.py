@@ -132,7 +132,8 @@ def accessed_bytes(part: OperatorTile, device: Device) -> int:
         )
     else:
         passes = sum(
-            math.prod(piece[i] for i in own) * _passes(part.model, number, own, counts)
+            math.prod(piece[i] for i in own)
+            * _passes(part.model, number, own, counts, device)
             for number, own in enumerate(places)
         )
     return round(passes * steps * warps * _PASS_BYTES * part.times)
@@ -144,21 +145,29 @@ def _window_passes(read: Access, device: Device) -> float:
     return device.half_window_passes if is_half else device.window_passes
 
 
-def _passes(node: OperatorModel, number: int, own: Counts, counts: Counts) -> float:
+def _passes(
+    node: OperatorModel, number: int, own: Counts, counts: Counts, device: Device
+) -> float:
     """Return the passes in which a warp reads an element of a factor for each thread.
 
     Rows along the reduction are read in wide pieces, neighbours of equal rows at once.
+    Halves in rows that are no whole pieces, or across them, are read and widened one by
+    one, as those of windows are: products over 319 of them took so long on an H100.
     """
     read = node.reads[number]
     last = read.index[-1]
-    if last is None or last.single_loop not in node.reduction:
-        return 1.0
+    loop = None if last is None else last.single_loop
+    wide = _WIDEST_BYTES // read.element_bytes
+    is_half = read.element_bytes <= _HALF_BYTES
+    if loop is None or loop not in node.reduction:
+        return device.half_window_passes if is_half else 1.0
+    if is_half and node.extents[loop] % wide:
+        return device.half_window_passes
     lanes, rows = 32, 1
     for place in reversed(range(len(counts))):
         along = min(lanes, counts[place])
         rows *= along if place in own else 1
         lanes = max(1, lanes // along)
-    wide = _WIDEST_BYTES // read.element_bytes
     return max(1.0, rows * _WIDEST_BYTES / _PASS_BYTES) / wide
 
 

@@ -697,7 +697,7 @@ def options_for(
             f"code for {target} is not made for a memory budget",
             hint="leave memory_budget out, or compile for the CPU",
         )
-    return replace(options, device=chosen.reference, library="never", loops=False)
+    return replace(options, device=chosen.reference, loops=False)
 
 
 def _machine(target: str, device: torch.device) -> tuple[str, Machine]:
@@ -750,7 +750,7 @@ def compile_imported(
         if target == HOST_TARGET:
             program = _compile_text(imported.text, options, wanted, service)
         else:
-            program = _compile_for_device(imported.text, target, service)
+            program = _compile_for_device(imported.text, target, options, service)
         if not program.unlowered:
             if imported.externals and _FALLBACKS.isEnabledFor(logging.INFO):
                 left = list(map(imported.where, imported.externals))
@@ -765,12 +765,16 @@ def compile_imported(
             imported = imported.with_externals(program.unlowered)
 
 
-def _compile_for_device(text: str, target: str, service: CompileService) -> Program:
+def _compile_for_device(
+    text: str, target: str, options: CompileOptions, service: CompileService
+) -> Program:
+    settings = f"{target}\n{options.text()}"
+
     def make() -> Program:
-        return decode_answer(service.run(_DEVICE_TASK, encode_request(target, text)))
+        return decode_answer(service.run(_DEVICE_TASK, encode_request(settings, text)))
 
     # The numbers behind a name are those of a file, which may change.
-    return service.compile(text, target, make, str(parse_target(target).device))
+    return service.compile(text, settings, make, str(parse_target(target).device))
 
 
 def _compile_text(

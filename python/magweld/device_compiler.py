@@ -6,10 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
-from magweld.artifact import DeviceLaunch, ExternalStep, KernelStep, Program, Step
+from magweld.artifact import (
+    DeviceLaunch,
+    ExternalStep,
+    KernelStep,
+    LibraryStep,
+    Program,
+    Step,
+)
 from magweld.bindings import gpu, ir
 from magweld.compiler import lower_to_tiles
 from magweld.compiler_options import CompileOptions
@@ -19,6 +26,7 @@ from magweld.device_kernels import (
     compile_joint,
     compile_kernel,
     nodes_in,
+    products_in,
 )
 from magweld.diagnostics import MagweldError
 from magweld.host_function import HostCall, HostFunction, read_host_function
@@ -28,9 +36,15 @@ from magweld.passes.ir.utils import operations_of
 from magweld.runtime.container import decode_request, encode_program
 from magweld.targets import Target, parse_target
 
+# Nothing of a library.
+GENERATED: Final = CompileOptions(library="never")
+
 
 def compile_for_device(payload: bytes) -> bytes:
-    """Compile an encoded request, target name and module text, to an encoded program.
+    """Compile an encoded request to an encoded program.
+
+    Its options are the name of the target and, on the next line, the text of
+    `CompileOptions`; without these code is generated alone.
 
     If there are operators without a lowering or without code for the device, the
     program names their nodes as `unlowered`, with the reasons as `refused` in its
@@ -40,12 +54,15 @@ def compile_for_device(payload: bytes) -> bytes:
         MagweldError: The module cannot be scheduled for the device, or what is refused
             is no operator of the graph.
     """
-    name, text = decode_request(payload)
+    settings, text = decode_request(payload)
+    name, _, wanted = settings.partition("\n")
     target = parse_target(name)
+    chosen = CompileOptions.parse(wanted) if wanted else GENERATED
+    options = device_options(target, chosen)
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         try:
-            lower_to_tiles(module, device_options(target), target=target)
+            lower_to_tiles(module, options, target=target)
         except UnloweredError as error:
             if not error.nodes:
                 raise
@@ -54,9 +71,22 @@ def compile_for_device(payload: bytes) -> bytes:
         return encode_program(_Kernels(module, target).program(name))
 
 
-def device_options(target: Target) -> CompileOptions:
-    """Return what a compilation for a GPU may decide."""
-    return CompileOptions(device=target.reference, library="never", loops=False)
+def device_options(
+    target: Target, wanted: CompileOptions = GENERATED
+) -> CompileOptions:
+    """Return what a compilation for a GPU may decide.
+
+    Args:
+        target: The GPU.
+        wanted: What a caller lets it decide; by default generated code alone.
+    """
+    return replace(wanted, device=target.reference, loops=False)
+
+
+def _library_step(call: HostCall) -> LibraryStep:
+    attributes = dict(call.attributes)
+    op = attributes.pop("op")
+    return LibraryStep(op, call.operands, call.results, attributes)
 
 
 def _unlowered(target: str, reasons: dict[str, str]) -> Program:
@@ -130,9 +160,10 @@ class _Kernels:
         try:
             module = compile_kernel(function, self.target, members)
         except (MagweldError, ir.MLIRError) as error:
-            # An error that names no operator is about all of the kernel.
+            # An error that names no operator is about all of the kernel. What is left
+            # without its products may have code.
             named = [node for node in getattr(error, "nodes", ()) if node]
-            nodes = named or self.nodes[callee]
+            nodes = named or products_in(function) or self.nodes[callee]
             if not nodes:
                 raise
             self.refused.update(dict.fromkeys(nodes, str(error)))
@@ -154,6 +185,9 @@ class _Kernels:
         for number, call in enumerate(host.calls):
             if call.kind == "external":
                 steps.append(ExternalStep(call.node, call.operands, call.results))
+                continue
+            if call.kind == "library":
+                steps.append(_library_step(call))
                 continue
             symbol = launch_symbol("main", number)
             steps.append(KernelStep(symbol, call.operands, call.results))

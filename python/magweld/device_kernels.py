@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from magweld.bindings import gpu, ir
+from magweld.bindings import gpu, ir, linalg
 from magweld.diagnostics import MagweldError
 from magweld.kernel_code import dump_options
 from magweld.passes.gpu.pointer_table import JOINT_LAUNCH, MEMBERS
@@ -171,8 +171,7 @@ def _clone(function: Any, members: int) -> Any:
 
 def nodes_in(function: Any) -> tuple[str, ...]:
     """Return the names of the graph nodes that a kernel computes, in order."""
-    operators = operations_of(function.operation, ir.OpView)
-    structured = [op for op in operators if op.operation.name.startswith("linalg.")]
+    structured = _structured(function)
     # What a sum begins from is of the sum, and comes before what it sums.
     structured.sort(key=lambda op: str(op.operation.name) == "linalg.fill")
     # What an operation computes for itself has its place in the body.
@@ -180,6 +179,22 @@ def nodes_in(function: Any) -> tuple[str, ...]:
         node_of(one.location) for op in structured for one in (*_body_of(op), op)
     )
     return tuple(name for name in names if name)
+
+
+def products_in(function: Any) -> tuple[str, ...]:
+    """Return the names of the nodes whose products or windows a kernel computes."""
+    found = (
+        node_of(op.location)
+        for op in _structured(function)
+        if linalg.isa_contraction_op(op.operation)
+        or linalg.isa_convolution_op(op.operation)
+    )
+    return tuple(name for name in dict.fromkeys(found) if name)
+
+
+def _structured(function: Any) -> list[Any]:
+    operators = operations_of(function.operation, ir.OpView)
+    return [op for op in operators if op.operation.name.startswith("linalg.")]
 
 
 def _body_of(op: Any) -> Iterator[Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -22,6 +24,9 @@ from magweld.passes.pipelines.gpu import BlockShape, block_steps
 sys.path.insert(0, str(Path(__file__).parent))
 
 from gpu_interpreter import launch
+
+if TYPE_CHECKING:
+    from hosted_gpu import HostedGpu, MockDriver
 
 # Tiled kernels are the same for every target.
 KERNELS = Path(__file__).parents[1] / "cpu" / "kernels"
@@ -81,3 +86,33 @@ def run() -> Run:
         return out
 
     return run_kernel
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The mock driver as a shared library."""
+    pytest.importorskip("ziglang")
+    made = tmp_path_factory.mktemp("driver") / "libmock.so"
+    source = Path(__file__).with_name("mock_driver.c")
+    compiler = [sys.executable, "-m", "ziglang", "cc"]
+    options = ["-shared", "-fPIC", "-O1", "-o", str(made), str(source)]
+    subprocess.run([*compiler, *options], check=True, timeout=300)
+    return made
+
+
+@pytest.fixture
+def mock(library: Path) -> MockDriver:
+    """A driver that launches nothing, and what was launched through it."""
+    from hosted_gpu import MockDriver
+
+    return MockDriver(str(library))
+
+
+@pytest.fixture
+def hosted(mock: MockDriver) -> HostedGpu:
+    """A GPU whose memory is that of the host."""
+    from hosted_gpu import HostedGpu
+
+    from magweld.runtime.gpu.driver import CUDA, LibraryDriver
+
+    return HostedGpu(LibraryDriver(CUDA, mock.path))

@@ -22,6 +22,7 @@ from magweld.bindings import gpu, ir, memref
 from magweld.compiler import lower_to_tiles
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
+from magweld.device_compiler import GENERATED, device_options
 from magweld.host_function import read_host_function
 from magweld.importer.importer import ImportedGraph
 from magweld.passes.infrastructure.execution import run_pipeline
@@ -126,7 +127,7 @@ Launches = Mapping[str, Callable[[Any], None]]
 
 
 def compile_interpreted(
-    imported: ImportedGraph, target: str
+    imported: ImportedGraph, target: str, options: CompileOptions = GENERATED
 ) -> tuple[ImportedGraph, Program, Launches]:
     """Compile a graph, also for the interpreter.
 
@@ -134,8 +135,8 @@ def compile_interpreted(
         The graph, its program, and for each kernel what computes its launches: a
         function of the array of parameters that a driver gets.
     """
-    imported, program = compile_imported(imported, CompileOptions(), target=target)
-    kernels = interpreted_kernels(imported.text, target)
+    imported, program = compile_imported(imported, options, target=target)
+    kernels = interpreted_kernels(imported.text, target, options)
     tables = {launch.kernel for launch in program.launches if launch.is_table}
     launches = {
         name: _of_table(run) if name in tables else _of_cells(run)
@@ -144,17 +145,18 @@ def compile_interpreted(
     return imported, program, launches
 
 
-def interpreted_kernels(text: str, target: str) -> dict[str, Interpreted]:
+def interpreted_kernels(
+    text: str, target: str, options: CompileOptions = GENERATED
+) -> dict[str, Interpreted]:
     """Return the kernels of a graph by name, as functions of their addresses.
 
     What else such a function takes goes to the interpreter's `launch`.
     """
     chosen = parse_target(target)
-    options = CompileOptions(device=chosen.reference, library="never", loops=False)
     kernels: dict[str, Interpreted] = {}
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        lower_to_tiles(module, options, target=chosen)
+        lower_to_tiles(module, device_options(chosen, options), target=chosen)
         functions = {op.name.value: op for op in module.body.operations}
         calls = [c for c in read_host_function(module).calls if c.kind == "kernel"]
         made: dict[tuple[str, int], _Interpreted] = {}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -26,28 +24,6 @@ from magweld.runtime.gpu.driver import CUDA, HIP, DeviceError, LibraryDriver
 from magweld.runtime.program import LoadedProgram
 
 CUDA_DEVICE = torch.device("cuda", 0)
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The mock driver as a shared library."""
-    pytest.importorskip("ziglang")
-    made = tmp_path_factory.mktemp("driver") / "libmock.so"
-    source = Path(__file__).with_name("mock_driver.c")
-    compiler = [sys.executable, "-m", "ziglang", "cc"]
-    options = ["-shared", "-fPIC", "-O1", "-o", str(made), str(source)]
-    subprocess.run([*compiler, *options], check=True, timeout=300)
-    return made
-
-
-@pytest.fixture
-def mock(library: Path) -> MockDriver:
-    return MockDriver(str(library))
-
-
-@pytest.fixture
-def hosted(mock: MockDriver) -> HostedGpu:
-    return HostedGpu(LibraryDriver(CUDA, mock.path))
 
 
 def linear_softmax(x: Tensor, w: Tensor, b: Tensor) -> Tensor:

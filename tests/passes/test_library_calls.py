@@ -7,7 +7,8 @@ import pytest
 from magweld.bindings import ir
 from magweld.context import make_context
 from magweld.dialects.tile_graph import operators_of
-from magweld.passes.analysis.library_calls import LibraryCall, library_call
+from magweld.passes.analysis.library_calls import library_call
+from magweld.passes.analysis.library_form import LibraryCall
 from magweld.passes.infrastructure.execution import run_pipeline
 from magweld.passes.infrastructure.pipeline import Pipeline
 from magweld.passes.tile.form_tile_graph import FormTileGraph

@@ -91,3 +91,27 @@ def test_a_device_that_states_it_has_other_prices() -> None:
     part = propagate(chain(product(197, 96, 32)), (197, 96)).parts[-1]
     slow = replace(H100, shared_sum_passes=2 * H100.shared_sum_passes)
     assert accessed_bytes(part, slow) == 2 * accessed_bytes(part, H100)
+
+
+def narrow(node: OperatorModel) -> OperatorModel:
+    """The same product of halves, without matrix instructions."""
+    reads = tuple(replace(read, element_bytes=2) for read in node.reads)
+    return replace(node, reads=reads)
+
+
+def test_halves_in_rows_of_no_whole_pieces_are_read_one_by_one() -> None:
+    # 16 x 16 threads of 4 x 4 results: eight elements of each factor a step.
+    wide = passes(narrow(product(64, 64, 320)), (64, 64))
+    odd = passes(narrow(product(64, 64, 319)), (64, 64))
+    assert odd == 8 * (4 + 4) * H100.half_window_passes
+    assert wide == 8 * (4 * 1 + 4 * 2) / 8
+    assert passes(product(64, 64, 319), (64, 64)) == passes(
+        product(64, 64, 320), (64, 64)
+    )
+
+
+def test_halves_across_rows_are_read_one_by_one() -> None:
+    node = narrow(product(64, 64, 32))
+    across = replace(node.reads[1], shape=(32, 64), index=loops(2, 1))
+    found = passes(replace(node, reads=(node.reads[0], across)), (64, 64))
+    assert found == 8 * (4 * 1 / 8 + 4 * H100.half_window_passes)

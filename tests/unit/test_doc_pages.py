@@ -57,7 +57,7 @@ def test_the_dialect_page_is_up_to_date() -> None:
 
 def test_the_example_of_an_attribute_can_be_read_alone() -> None:
     examples = re.findall(r"```mlir\n(#tile_graph.+?)\n```", page("tile_graph.md"))
-    assert len(examples) == 7
+    assert len(examples) == 8
     with make_context():
         for text in examples:
             assert str(ir.Attribute.parse(text)) == text

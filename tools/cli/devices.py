@@ -22,6 +22,7 @@ from magweld.targets.writing import device_text
 
 _LEVELS = ("level", "capacity", "GB/s", "transaction", "memories", "shared by", "kind")
 _INSTRUCTIONS = ("instruction", "m x n x k", "factors", "result", "GFLOP/s")
+_LIBRARIES = ("library", "operation", "factors", "GFLOP/s")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -76,6 +77,8 @@ def _text(entry: DeviceEntry) -> str:
     ]
     if device.instructions:
         lines.append(columns([_INSTRUCTIONS, *_instructions(device)]))
+    if device.libraries:
+        lines.append(columns([_LIBRARIES, *_libraries(device)]))
     if entry.host is not None:
         rate = f"{_rates(entry.host)} GB/s"
         lines.append(f"with {device.name}+host: {entry.host.name}, {rate}")
@@ -113,3 +116,9 @@ def _instructions(device: Device) -> Iterator[tuple[str, ...]]:
         rate = f"{instruction.gflops:.7g}"
         types = (instruction.operand, instruction.accumulator)
         yield (instruction.name, shape, *types, rate)
+
+
+def _libraries(device: Device) -> Iterator[tuple[str, ...]]:
+    for library in device.libraries:
+        rate = f"{library.gflops:.7g}"
+        yield (library.name, library.operation, library.operand, rate)

@@ -7,7 +7,8 @@
   #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
   #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit", 0.0, 0>
 ], 2, 1, 1, 256, 100.0, [#tile_graph.peak<"f64", 50.0>], [
-  #tile_graph.instruction<"mma", [16, 8, 16], "f16", "f32", 800.0>
+  #tile_graph.instruction<"mma", [16, 8, 16], "f16", "f32", 800.0>,
+  #tile_graph.library<"product.f16", "product", "f16", 600.0>
 ]>
 
 // CHECK-LABEL: func.func @graph
@@ -16,7 +17,8 @@
 // CHECK-SAME: #tile_graph.level<"dram", 0 : i64, 0 : i64, 2.500000e+01 : f64, 64 : i64, 1 : i64, "explicit", 1.250000e+01 : f64, 32 : i64>
 // CHECK-SAME: #tile_graph.level<"l2", 1 : i64, 65536 : i64, 2.000000e+02 : f64, 64 : i64, 2 : i64, "cache", 0.000000e+00 : f64, 0 : i64>
 // CHECK-SAME: ], 2 : i64, 1 : i64, 1 : i64, 256 : i64, 1.000000e+02 : f64, [#tile_graph.peak<"f64", 5.000000e+01 : f64>]
-// CHECK-SAME: [#tile_graph.instruction<"mma", [16, 8, 16], "f16", "f32", 8.000000e+02 : f64>]>
+// CHECK-SAME: [#tile_graph.instruction<"mma", [16, 8, 16], "f16", "f32", 8.000000e+02 : f64>,
+// CHECK-SAME: #tile_graph.library<"product.f16", "product", "f16", 6.000000e+02 : f64>]>
 // CHECK: %[[M:.*]] = "tile_graph.operator"() ({
 // CHECK: linalg.fill
 // CHECK: %[[ROOT:.*]] = linalg.matmul ins(%[[A]], %[[B]]

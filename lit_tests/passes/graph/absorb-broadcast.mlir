@@ -53,6 +53,26 @@ func.func @batch_matmul(%x: tensor<5x7x8xf32>, %weight: tensor<8x4xf32>,
   return %0 : tensor<5x7x4xf32>
 }
 
+// So is one of halves that is widened in the product.
+// CHECK-LABEL: func.func @batch_matmul_of_halves(
+// CHECK-SAME:      %[[X:.+]]: tensor<5x7x8xbf16>, %[[WEIGHT:.+]]: tensor<8x4xbf16>
+// CHECK-NOT:     linalg.batch_matmul
+// CHECK:         linalg.generic
+// CHECK-SAME:      ins(%[[X]], %[[WEIGHT]] : tensor<5x7x8xbf16>, tensor<8x4xbf16>)
+func.func @batch_matmul_of_halves(%x: tensor<5x7x8xbf16>, %weight: tensor<8x4xbf16>,
+                                  %zero: tensor<5x7x4xf32>) -> tensor<5x7x4xf32> {
+  %e = tensor.empty() : tensor<5x8x4xbf16>
+  %r = linalg.generic {indexing_maps = [#last, #all],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%weight : tensor<8x4xbf16>) outs(%e : tensor<5x8x4xbf16>) {
+  ^bb0(%a: bf16, %b: bf16):
+    linalg.yield %a : bf16
+  } -> tensor<5x8x4xbf16>
+  %0 = linalg.batch_matmul ins(%x, %r : tensor<5x7x8xbf16>, tensor<5x8x4xbf16>)
+      outs(%zero : tensor<5x7x4xf32>) -> tensor<5x7x4xf32>
+  return %0 : tensor<5x7x4xf32>
+}
+
 // A loop that nothing else indexes keeps the operand that tells its extent.
 // CHECK-LABEL: func.func @only_index(
 // CHECK:         %[[R:.+]] = linalg.generic

@@ -94,12 +94,27 @@ class Matmul(_Contraction):
 
 @dataclass(frozen=True)
 class BatchMatmul(_Contraction):
-    """`batch_matmul(a, b)`: product of [batch, m, k] and [batch, k, n]."""
+    """`batch_matmul(a, b)`: product of [batch, m, k] and [batch, k, n].
+
+    One operand may be [m, k] or [k, n], the same for the whole batch.
+    """
 
     rank: ClassVar[int] = 3
 
+    def result_shape(self, *operands: Shape) -> Shape:
+        a, b = operands
+        if {len(a), len(b)} == {self.rank, self.rank - 1}:
+            batch = max(a, b, key=len)[0]
+            a, b = ((batch, *one)[-self.rank :] for one in (a, b))
+        return super().result_shape(a, b)
+
     def compute(self, operands: Sequence[Tensor], out: Tensor | None) -> Tensor:
-        return torch.bmm(operands[0], operands[1], out=out)
+        a, b = operands
+        if a.dim() < b.dim():
+            a = a.expand(len(b), -1, -1)
+        elif b.dim() < a.dim():
+            b = b.expand(len(a), -1, -1)
+        return torch.bmm(a, b, out=out)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,14 @@
 """Devices and targets as data."""
 
 from magweld.targets.catalog import device_names
-from magweld.targets.device import Device, Instruction, Level, LevelKind, Peak
+from magweld.targets.device import (
+    Device,
+    Instruction,
+    Level,
+    LevelKind,
+    LibraryRate,
+    Peak,
+)
 from magweld.targets.host import host_device
 from magweld.targets.reading import DeviceEntry, read_devices
 from magweld.targets.target import (
@@ -20,6 +27,7 @@ __all__ = [
     "Instruction",
     "Level",
     "LevelKind",
+    "LibraryRate",
     "Peak",
     "Target",
     "device",

@@ -13,6 +13,8 @@ LAUNCH_SECONDS = 3e-6
 # Passes over shared memory, of devices that state none: those measured on an H100.
 WINDOW_PASSES, HALF_WINDOW_PASSES = 1.5, 4.0
 SHARED_SUM_PASSES = 12.0
+# What libraries compute: products of matrices, and windows with sums over channels.
+PRODUCT, CONVOLUTION = LIBRARY_OPERATIONS = ("product", "convolution")
 
 
 class LevelKind(StrEnum):
@@ -130,6 +132,36 @@ class Instruction:
 
 
 @dataclass(frozen=True)
+class LibraryRate:
+    """What the library of a vendor does of one operation on one element type.
+
+    Attributes:
+        name: Unique in a device.
+        operation: One of `LIBRARY_OPERATIONS`.
+        operand: Element type of the factors.
+        gflops: 1e9 operations per second of a call that is large, an FMA counts two.
+
+    Raises:
+        ValueError: An empty text, another operation, or an impossible rate.
+    """
+
+    name: str
+    operation: str
+    operand: str
+    gflops: float
+
+    def __post_init__(self) -> None:
+        if not (self.name and self.operand):
+            raise ValueError("expected a library to have a name and a type")
+        if self.operation not in LIBRARY_OPERATIONS:
+            raise ValueError(
+                f"expected operation of library '{self.name}' to be one of "
+                f"{' or '.join(LIBRARY_OPERATIONS)}, got '{self.operation}'"
+            )
+        _require_positive(f"gflops of library '{self.name}'", self.gflops)
+
+
+@dataclass(frozen=True)
 class Device:
     """A processor with its memory levels.
 
@@ -150,6 +182,7 @@ class Device:
         half_window_passes: The same of elements of 16 bits.
         shared_sum_passes: Passes that a multiply-add of each of them takes whose sum
             lies in shared memory.
+        libraries: What libraries do, of the operations that they may be called for.
 
     Raises:
         ValueError: Numbers that no device can have, or levels of the same name.
@@ -168,6 +201,7 @@ class Device:
     window_passes: float = WINDOW_PASSES
     half_window_passes: float = HALF_WINDOW_PASSES
     shared_sum_passes: float = SHARED_SUM_PASSES
+    libraries: tuple[LibraryRate, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -185,6 +219,10 @@ class Device:
         _require_distinct("level names", self.level_names())
         _require_distinct("dtypes of peaks", ("f32", *(p.dtype for p in self.peaks)))
         _require_distinct("instructions", tuple(i.name for i in self.instructions))
+        _require_distinct("libraries", tuple(i.name for i in self.libraries))
+        known = [(i.operation, i.operand) for i in self.libraries]
+        if len({*known}) < len(known):
+            raise ValueError("expected one library for an operation on a type")
 
     def level_names(self) -> tuple[str, ...]:
         """Return the names of the levels, outermost first."""
@@ -202,6 +240,11 @@ class Device:
         """Return the peak for an element type in GFLOP/s, None if it is not stated."""
         stated = {"f32": self.peak_gflops, **{p.dtype: p.gflops for p in self.peaks}}
         return stated.get(dtype)
+
+    def library_rate(self, operation: str, operand: str) -> float | None:
+        """Return the GFLOP/s of a library, None where no call is known."""
+        rates = {(one.operation, one.operand): one.gflops for one in self.libraries}
+        return rates.get((operation, operand))
 
     def sharers(self, name: str) -> int:
         """Return how many processing units share one memory of a level, rounded up.

@@ -14,12 +14,14 @@ from magweld.diagnostics import UnsupportedError
 from magweld.targets.device import (
     HALF_WINDOW_PASSES,
     LAUNCH_SECONDS,
+    LIBRARY_OPERATIONS,
     SHARED_SUM_PASSES,
     WINDOW_PASSES,
     Device,
     Instruction,
     Level,
     LevelKind,
+    LibraryRate,
     Peak,
 )
 
@@ -92,6 +94,14 @@ _INSTRUCTION: Mapping[str, _Field] = {
     "accumulator": _TEXT,
     "gflops": _RATE,
 }
+_LIBRARY: Mapping[str, _Field] = {
+    "name": _TEXT,
+    "operation": _Field(
+        f"one of {', '.join(LIBRARY_OPERATIONS)}", lambda v: v in LIBRARY_OPERATIONS
+    ),
+    "operand": _TEXT,
+    "gflops": _RATE,
+}
 # What devices need not state of shared memory.
 _PASSES = {
     "window_passes": WINDOW_PASSES,
@@ -113,6 +123,7 @@ _PARTS: Mapping[str, tuple[Mapping[str, _Field], str]] = {
     "levels": (_LEVEL, "name"),
     "peaks": (_PEAK, "dtype"),
     "instructions": (_INSTRUCTION, "name"),
+    "libraries": (_LIBRARY, "name"),
 }
 
 
@@ -287,6 +298,7 @@ def _device(
         peak_gflops=float(values["peak_gflops"]),
         peaks=tuple(Peak(p["dtype"], float(p["gflops"])) for p in parts["peaks"]),
         instructions=tuple(_instruction(entry) for entry in parts["instructions"]),
+        libraries=tuple(_library(entry) for entry in parts["libraries"]),
         launch_seconds=float(values.get("launch_seconds", LAUNCH_SECONDS)),
         **{key: float(values.get(key, known)) for key, known in _PASSES.items()},
     )
@@ -301,6 +313,11 @@ def _instruction(entry: dict[str, Any]) -> Instruction:
         accumulator=entry["accumulator"],
         gflops=float(entry["gflops"]),
     )
+
+
+def _library(entry: dict[str, Any]) -> LibraryRate:
+    rate = float(entry["gflops"])
+    return LibraryRate(entry["name"], entry["operation"], entry["operand"], rate)
 
 
 def _level(entry: dict[str, Any]) -> Level:

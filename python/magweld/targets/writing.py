@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from magweld.targets.device import Instruction, Level, Peak
+from magweld.targets.device import Instruction, Level, LibraryRate, Peak
 from magweld.targets.reading import DeviceEntry
 
 _NUMBERS = (
@@ -41,12 +41,15 @@ def device_text(name: str, entry: DeviceEntry) -> str:
     for instruction in device.instructions:
         prefix = f"instructions.{instruction.name}."
         lines += _part(f"[[{name}.instructions]]", instruction, prefix, sources)
+    for library in device.libraries:
+        prefix = f"libraries.{library.name}."
+        lines += _part(f"[[{name}.libraries]]", library, prefix, sources)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def _part(
     heading: str,
-    part: Level | Peak | Instruction,
+    part: Level | Peak | Instruction | LibraryRate,
     prefix: str,
     sources: Mapping[str, str],
 ) -> Iterator[str]:
