@@ -130,7 +130,7 @@ class Profitability:
         tell: Gets a line when a kind of calls is to run eagerly.
 
     Attributes:
-        is_open: Whether a call has to ask `runs_eagerly`, and then `comparison`.
+        is_open: Whether a call has to ask `lost`, and then `comparison`.
         lost: The kinds of calls that run eagerly.
     """
 
@@ -174,16 +174,6 @@ class Profitability:
         if self._compares and new.is_timed:
             self._open[id(new)] = Compared(new)
         self.is_open = bool(self._open or self.lost)
-
-    def runs_eagerly(self, kind: Kind) -> bool:
-        """Count a call; return whether hits do not pay for calls of its kind."""
-        lost = self.lost.get(kind)
-        if lost is None:
-            return False
-        if lost.left > 0:
-            lost.left -= 1
-            return True
-        return lost.attempt()
 
     def compare_again(self, record: Record) -> None:
         """Compare a record once more whose times were those of a busy machine."""

@@ -65,11 +65,6 @@ class Capture:
     kept: str = ""
     written_out: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def example_inputs(self) -> list[torch.Tensor]:
-        """The tensors that the graph read in the run."""
-        return list(self.graph.examples)
-
     def let_go(self) -> Callable[[], Capture]:
         """Return what gives the capture back; it keeps no tensors of the program.
 

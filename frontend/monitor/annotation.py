@@ -25,9 +25,7 @@ class Use(Enum):
     BASE = auto()  # reads what an instance of a subclass of int, str, ... holds
     CONTENT = auto()  # reads all elements of a container, not what is in them
     LENGTH = auto()  # reads the number of elements
-    TRUTH = auto()  # reads whether it is true
     ITERATE = auto()  # iterates over it
-    KEY = auto()  # looks it up in the first argument, or puts it in, as a set does
     CALL = auto()  # calls it
 
 

@@ -46,7 +46,6 @@ from magweld.frontend.state.contents import (
     builtin_base,
     elements,
     read_all,
-    read_key,
     read_length,
 )
 from magweld.frontend.state.mro import is_immutable
@@ -177,10 +176,6 @@ def _content(observer: Observer, argument: Any) -> None:
 def _length(observer: Observer, argument: Any) -> None:
     if builtin_base(argument) is not None:
         read_length(observer.session.graph, argument)
-
-
-def _key(observer: Observer, argument: Any) -> None:
-    read_key(observer.session.graph, argument)
 
 
 def _call(observer: Observer, argument: Any) -> bool:
@@ -357,9 +352,7 @@ _USES: Final[dict[Use, Callable[[Observer, Any], bool | None]]] = {
     Use.BASE: _base,
     Use.CONTENT: _content,
     Use.LENGTH: _length,
-    Use.TRUTH: test_truth,
     Use.ITERATE: iterate,
-    Use.KEY: _key,
     Use.CALL: _call,
 }
 

@@ -46,11 +46,6 @@ def identifier_of(node: Node) -> str:
     return name if name and not name[0].isdigit() else f"input_{name}"
 
 
-def describe(edge: Edge) -> str:
-    """Return what an edge reads, as an expression."""
-    return Paths().describe(edge)
-
-
 class Paths:
     """Paths of the objects of one run; the path of a container is made once."""
 

@@ -298,12 +298,13 @@ def make_session():
 def observe(function, *args):
     """Run a function observed; return its result and what was read, by path."""
     from magweld.frontend.monitor.events import event_source
-    from magweld.frontend.state.paths import describe
+    from magweld.frontend.state.paths import Paths
 
     session = make_session()
     result = session.run(event_source(), function, args, {})
     assert session.stopped is None, f"{function.__name__}: {session.stopped}"
-    return result, {describe(e): e.value for e in session.graph.edges.values()}
+    paths = Paths()
+    return result, {paths.describe(e): e.value for e in session.graph.edges.values()}
 
 
 def check_programs():

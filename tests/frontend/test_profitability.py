@@ -18,6 +18,7 @@ from magweld.comparison import CALLS
 from magweld.frontend import trace
 from magweld.frontend.backward_times import differentiable
 from magweld.frontend.call_kinds import kind_of
+from magweld.frontend.eager_kinds import Kind
 from magweld.frontend.profitability import EAGER, HIT, Profitability
 from magweld.frontend.records.record import NEVER
 from magweld.runtime.errors import InputMismatchError, ProgramError
@@ -63,6 +64,17 @@ def program(x: Tensor, log: list[int]) -> Tensor:
     return torch.softmax(x * 2, -1)
 
 
+def is_lost(profit: Profitability, kind: Kind) -> bool:
+    """Count a call as an engine does; return whether it runs eagerly."""
+    lost = profit.lost.get(kind)
+    if lost is None:
+        return False
+    if lost.left > 0:
+        lost.left -= 1
+        return True
+    return lost.attempt()
+
+
 @pytest.mark.parametrize(
     ("hit", "runs_eagerly"),
     [(1.0, False), (0.5, False), (1.01, False), (1.03, True), (3.0, True)],
@@ -73,15 +85,15 @@ def test_the_faster_stays(hit: float, runs_eagerly: bool) -> None:
     profit.add([record])
     kind = kind_of((torch.ones(3),), {})
     while (times := profit.comparison(record, kind)) is not None:
-        if profit.runs_eagerly(kind):
+        if is_lost(profit, kind):
             break
         way = times.turns.way
         profit.measure(record, kind, way, -1.0 if way == EAGER else -hit, None)
-    assert profit.runs_eagerly(kind) == runs_eagerly
+    assert is_lost(profit, kind) == runs_eagerly
     assert profit.is_open == runs_eagerly
     assert told == profit.describe()
     assert len(told) == runs_eagerly
-    assert not profit.runs_eagerly(kind_of((torch.ones(4),), {}))
+    assert not is_lost(profit, kind_of((torch.ones(4),), {}))
 
 
 @dataclass
@@ -135,9 +147,9 @@ def judge(
         if way == HIT:
             times.sizes = sizes
         profit.measure(record, kind, way, -1.0 if way == EAGER else -hit, None)
-        if profit.runs_eagerly(kind) or len(record.wanted) > asked:
+        if is_lost(profit, kind) or len(record.wanted) > asked:
             break
-    return profit.runs_eagerly(kind)
+    return is_lost(profit, kind)
 
 
 def test_each_size_of_a_record_for_many_is_compared() -> None:
@@ -177,7 +189,7 @@ def calls_of_sizes_in_turn(hits: dict[int, float]) -> tuple[int, set[int]]:
                 way = times.turns.way
                 profit.measure(record, kind, way, -1.0 if way == EAGER else -hit, None)
         kinds = {size: kind_of((torch.ones(size),), {}) for size in hits}
-        lost = {size for size, kind in kinds.items() if profit.runs_eagerly(kind)}
+        lost = {size for size, kind in kinds.items() if is_lost(profit, kind)}
         if not any(
             profit.comparison(record, kinds[size]) for size in hits.keys() - lost
         ):
@@ -211,7 +223,7 @@ def calls_until_decided(
     profit.add([record])
     for size in sizes:
         kind = kind_of((torch.ones(size),), {})
-        if profit.runs_eagerly(kind):
+        if is_lost(profit, kind):
             continue
         times = profit.comparison(record, kind)
         if times is None or times.is_lost:
@@ -225,7 +237,7 @@ def calls_until_decided(
 def runs_eagerly(profit: Profitability, record: Timed, size: int) -> bool:
     """Return whether a call of a size runs eagerly."""
     kind = kind_of((torch.ones(size),), {})
-    if profit.runs_eagerly(kind):
+    if is_lost(profit, kind):
         return True
     times = profit.comparison(record, kind)
     return times is not None and times.is_lost
@@ -280,7 +292,7 @@ def test_what_is_compared_together_is_answered_by_records_again_together() -> No
     assert len(profit.describe()) == 1
     for size in sizes * 100:
         kind = kind_of((torch.ones(size),), {})
-        if not profit.runs_eagerly(kind):
+        if not is_lost(profit, kind):
             times = profit.comparison(record, kind)
             if times is not None:
                 seconds = 1.0 if times.way == EAGER else 0.5
@@ -305,7 +317,7 @@ def test_sizes_get_a_program_of_their_own_before_they_run_eagerly() -> None:
 def calls_until_compared(profit: Profitability, kind: Any) -> int:
     """Return how many calls of a kind run eagerly before one is compared again."""
     count = 0
-    while profit.runs_eagerly(kind):
+    while is_lost(profit, kind):
         count += 1
     return count
 
@@ -341,7 +353,7 @@ def judge_busily(profit: Profitability, record: Timed, hit: float) -> float:
             calls += 1
             spent += seconds
         profit.measure(record, kind, way, -seconds, None)
-    assert not profit.runs_eagerly(kind)
+    assert not is_lost(profit, kind)
     return spent
 
 
@@ -405,7 +417,7 @@ def test_tiers_are_compared_anew_before_hits_are_timed_again() -> None:
     assert profit.comparison(record, kind) is None
     assert record.asked == 1
     for _ in range(CALLS):
-        assert not profit.runs_eagerly(kind)
+        assert not is_lost(profit, kind)
         assert profit.comparison(record, kind) is None
     record.is_pending = record.has_doubtful_tiers = False
     assert not judge(profit, record, 3, 0.5)
@@ -419,7 +431,7 @@ def test_comparing_again_ends_where_nothing_can_be_measured() -> None:
     assert judge(profit, record, 3, 2.0)
     first = calls_until_compared(profit, kind)
     tried = 0
-    while not profit.runs_eagerly(kind):
+    while not is_lost(profit, kind):
         tried += 1
     assert tried < first
     assert calls_until_compared(profit, kind) > 2 * first
