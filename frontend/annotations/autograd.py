@@ -113,8 +113,7 @@ def _record_operator(observer: Observer, call: NativeCall) -> None:
 
 def _written(graph: RefGraph) -> frozenset[int]:
     """Return the ids of the objects from before the run that it has changed."""
-    slots = (key for key, _ in graph.slot_snapshots)
-    return frozenset([*graph.snapshots, *slots, *(id(n.obj) for n in graph.advances)])
+    return frozenset(id(node.obj) for node in graph.written())
 
 
 def _effects(session: Session) -> tuple[Any, ...]:

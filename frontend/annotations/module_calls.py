@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dis
 import functools
-from collections import OrderedDict
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
@@ -23,22 +22,23 @@ from torch.nn.modules.module import (
 )
 
 from magweld.frontend.monitor.annotation import Entries, ForwardingRule, NativeCall
-from magweld.frontend.monitor.code_table import JUMPS, Flow, parts_of
+from magweld.frontend.monitor.code_table import (
+    JUMPS,
+    SUSPENDABLE,
+    VARIADIC,
+    Flow,
+    parts_of,
+)
 from magweld.frontend.monitor.observer import Observer, Passed
 from magweld.frontend.rules.attributes import note_lookup, read_found
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.state.attributes import namespace_of
-from magweld.frontend.state.contents import read_item, read_truth
+from magweld.frontend.state.contents import PLAIN_DICTS, read_item, read_truth
 from magweld.frontend.state.lookup import Found, Lookup
 from magweld.frontend.state.mro import class_dict
 
 _CALL: Final[Any] = class_dict(torch.nn.Module)["__call__"]
 _TRACING_STATE: Final = torch._C._get_tracing_state
-# Whose truth is the number of their elements.
-_PLAIN: Final = (dict, OrderedDict)
-# Flags of code that takes `*args` and `**kwargs`, and of what does not run at once.
-_VARIADIC: Final = 0x04 | 0x08
-_SUSPENDABLE: Final = 0x20 | 0x80 | 0x100 | 0x200
 # The functions of torch are known if they have the instructions of the functions below.
 # What they read of a module: what the first one tests, which is None unless the module
 # is compiled; the second function; `forward`; then the hooks that the second one tests.
@@ -129,7 +129,7 @@ def _begin(function: Any, returns: int) -> _Begin | None:
         )
         for one in reads
     ]
-    flags = code.co_flags & (_VARIADIC | _SUSPENDABLE)
+    flags = code.co_flags & (VARIADIC | SUSPENDABLE)
     return _Begin((code.co_argcount, code.co_kwonlyargcount, flags), parts, call)
 
 
@@ -203,11 +203,7 @@ def _call(observer: Observer, call: NativeCall) -> None:
 def _plain(observer: Observer, call: NativeCall, known: _Calls) -> _Plain | None:
     """Return what a call finds; None if it is to be observed."""
     session, graph = observer.session, observer.session.graph
-    followed = graph.lifting is not None and graph.lifting.in_loop
-    choices = graph.choices.merged or graph.choices.sealed
-    if followed or choices or session.in_branch or observer.calls_native:
-        return None
-    if not call.args:
+    if not session.only_guards_reads or observer.calls_native or not call.args:
         return None
     if (_CALL.__code__, known.second.__code__) != known.codes:
         return None
@@ -221,7 +217,7 @@ def _plain(observer: Observer, call: NativeCall, known: _Calls) -> _Plain | None
         return None
     values = [table.value for table in tables]
     shared = [known.second.__globals__.get(name) for name in _SHARED]
-    if any(type(value) not in _PLAIN or value for value in (*values, *shared)):
+    if any(type(value) not in PLAIN_DICTS or value for value in (*values, *shared)):
         return None
     return _Plain(found, values, shared, forward, tracer)
 
@@ -237,7 +233,7 @@ def _forward(
     if second.value is not known.second or forward.how is not Lookup.METHOD:
         return None
     function: FunctionType = forward.value
-    if function.__code__.co_flags & _SUSPENDABLE:
+    if function.__code__.co_flags & SUSPENDABLE:
         return None
     entry = observer.session.annotations.find(function)
     return function if entry is None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 import string
+from _collections_abc import dict_items
 from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
@@ -36,7 +37,12 @@ from magweld.frontend.rules.attribute_writes import (
 )
 from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.state.attributes import note_class
-from magweld.frontend.state.contents import builtin_base, elements, parts_of_key
+from magweld.frontend.state.contents import (
+    DICT_VIEWS,
+    builtin_base,
+    elements,
+    parts_of_key,
+)
 from magweld.frontend.state.lookup import lookup_generic
 from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.natives import scalar_base
@@ -53,7 +59,7 @@ def _any(observer: Observer, call: NativeCall) -> None:
     (obj,) = call.args
     protocols.iterate(observer, obj)
     items = elements(obj) if builtin_base(obj) is not None else []
-    if type(obj) in _VIEWS:
+    if type(obj) in DICT_VIEWS:
         items = _view_elements(observer, obj)
     for item in items:
         protocols.test_truth(observer, item)
@@ -162,7 +168,7 @@ def _reduce(observer: Observer, call: NativeCall) -> None:
         if builtin_base(obj) is not None:
             protocols.take_elements(observer, obj)
             _check_elements(observer, elements(obj), key)
-        elif type(obj) in _VIEWS:
+        elif type(obj) in DICT_VIEWS:
             protocols.iterate(observer, obj)
             _check_elements(observer, _view_elements(observer, obj), key)
         elif not is_scalar(obj):
@@ -173,14 +179,10 @@ def _reduce(observer: Observer, call: NativeCall) -> None:
     observer.after = attributes.adopt_top
 
 
-_EMPTY: Final[dict[int, int]] = {}
-_VIEWS: Final = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
-
-
 def _view_elements(observer: Observer, view: Any) -> list[Any]:
     items = list(view)
     for item in items:
-        if type(view) is type(_EMPTY.items()):
+        if type(view) is dict_items:
             observer.session.graph.adopt(item)
     return items
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections import OrderedDict
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -24,7 +23,7 @@ from magweld.frontend.rules.attributes import bear_top, note_lookup, read_found
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.natives import record_operator
 from magweld.frontend.state.attributes import note_class
-from magweld.frontend.state.contents import read_all, read_item
+from magweld.frontend.state.contents import PLAIN_DICTS, read_all, read_item
 from magweld.frontend.state.lookup import Found, Lookup
 from magweld.frontend.state.mro import class_dict
 from magweld.frontend.state.refgraph import RefGraph
@@ -62,7 +61,6 @@ _GETTER: Final[Any] = class_dict(torch.nn.Module)["__getattr__"]
 _GETTER_CODE: Final = _GETTER.__code__
 # Where it looks, in this order.
 _TABLES: Final = ("_parameters", "_buffers", "_modules")
-_PLAIN: Final = (dict, OrderedDict)
 _NUMBERS: Final = (bool, int, float)
 
 
@@ -91,7 +89,7 @@ def _read_member(observer: Observer, module: Any, name: str) -> bool:
     searched = []
     for table in _TABLES:
         members: Any = namespace.get(table)
-        if type(members) not in _PLAIN:
+        if type(members) not in PLAIN_DICTS:
             return False
         searched.append((table, members))
         if name in members:
@@ -165,9 +163,7 @@ def _walk(session: Session, call: NativeCall) -> list[_Walked] | None:
     """Return what a walk comes to, in order; None if it is to be observed."""
     graph = session.graph
     plain = _IS_KNOWN and len(call.args) == 1 and not call.kwargs
-    followed = graph.lifting is not None and graph.lifting.in_loop
-    choices = graph.choices.merged or graph.choices.sealed
-    if not plain or followed or choices or session.in_branch:
+    if not plain or not session.only_guards_reads:
         return None
     if any(f.__code__ is not c or f.__defaults__ is not d for f, c, d in _WALKERS):
         return None
@@ -199,7 +195,7 @@ def _walked(graph: RefGraph, module: Any) -> _Walked | None:
     members = graph.plans.lookup(module, _MEMBERS)
     if walker.how is not Lookup.METHOD or walker.value is not _NAMED:
         return None
-    if members.how is not Lookup.INSTANCE or type(members.value) not in _PLAIN:
+    if members.how is not Lookup.INSTANCE or type(members.value) not in PLAIN_DICTS:
         return None
     if not all(type(key) is str for key in members.value):
         return None

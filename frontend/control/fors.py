@@ -19,6 +19,7 @@ from magweld.frontend.expressions.bounds import (
     bounds_of,
 )
 from magweld.frontend.expressions.expressions import Expression, InductionSource, Leaf
+from magweld.frontend.monitor.code_table import SUSPENDABLE
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import operator_state
 from magweld.frontend.state.iterators import content_of
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 # More iterations are not compared.
 MAX_ITERATIONS: Final = 512
 _TUPLE_ITERATOR: Final = type(iter(()))
-_SUSPENDABLE: Final = 0x2A0  # generators, coroutines, asynchronous generators
 
 
 @dataclass
@@ -277,7 +277,7 @@ class Loops:
         session = observer.session
         assert shadow.step is not None, "an instruction is running"
         row = shadow.step.row
-        if observer.code.co_flags & _SUSPENDABLE:
+        if observer.code.co_flags & SUSPENDABLE:
             raise DifferenceError("a loop of a generator")
         if len(loop.heads) > MAX_ITERATIONS:
             raise DifferenceError("too many iterations")

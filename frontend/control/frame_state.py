@@ -14,11 +14,11 @@ from torch import fx
 from magweld.frontend.control.comparison import DifferenceError, form_of
 from magweld.frontend.control.flow import Join
 from magweld.frontend.expressions.expressions import Expression
-from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.code_table import Row, slot_count
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.segments.continuation import Continuations
-from magweld.frontend.segments.liveness import Slot, slot_count
+from magweld.frontend.segments.liveness import Slot
 from magweld.frontend.segments.shape import Shape
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.values import is_identity, is_scalar, same_scalar

@@ -9,12 +9,10 @@ from typing import Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.control.flow import Flow, Join
 from magweld.frontend.control.scopes import TrialBranch, TrialEndedError
-from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.code_table import FUNCTION, SUSPENDABLE, Row
 from magweld.frontend.monitor.handlers import lets_through
 from magweld.frontend.monitor.observer import Observer
 
-_FUNCTION: Final = 0x3  # CO_OPTIMIZED, CO_NEWLOCALS
-_SUSPENDABLE: Final = 0x2A0  # generators, coroutines, asynchronous generators
 # Instruction -> how many values it takes before it counts down to its display.
 _DISPLAYS: Final = {"LIST_APPEND": 1, "SET_ADD": 1, "MAP_ADD": 2}
 _EXTENDS: Final = ("LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE", "DICT_MERGE")
@@ -37,7 +35,7 @@ def why_not_function(flow: Flow, region: list[Row], depth: int) -> str:
         depth: Depth of the value stack with the tested value on top.
     """
     flags = flow.code.co_flags
-    if flags & _FUNCTION != _FUNCTION or flags & _SUSPENDABLE:
+    if flags & FUNCTION != FUNCTION or flags & SUSPENDABLE:
         return "the branch is in no ordinary function"
     base = depth - 1
     for inner in region:

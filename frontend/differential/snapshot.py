@@ -6,7 +6,7 @@ import contextvars
 import functools
 import operator
 import types
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -30,6 +30,7 @@ from magweld.frontend.operators.history import gradient_node
 from magweld.frontend.operators.put_back import save_generators
 from magweld.frontend.operators.torch_state import torch_state
 from magweld.frontend.state.contents import (
+    base_class,
     builtin_base,
     cell_value,
     elements,
@@ -307,7 +308,7 @@ def _entries_of(obj: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _dict(obj: Any) -> Restore:
-    owner: Any = OrderedDict if isinstance_exactly(obj, OrderedDict) else dict
+    owner = base_class(obj)
     keys, values = _entries_of(obj)
 
     def restore() -> None:

@@ -115,11 +115,7 @@ def _guard_identities(builder: Builder, graph: RefGraph) -> None:
     external = [
         node for node in graph.nodes.values() if node.external and not node.constant
     ]
-    holders = dict.fromkeys(
-        [*graph.snapshots, *(key for key, _ in graph.slot_snapshots)]
-    )
-    advanced = dict.fromkeys(graph.advances)
-    written = [*(graph.nodes[key] for key in holders), *advanced]
+    written = graph.written()
     for node in written:
         for other in external:
             if other is not node and type(other.obj) is type(node.obj):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextvars
-from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from magweld.frontend.state.contents import builtin_base, cell_value, slot_value
+from magweld.frontend.state.contents import (
+    EXACT_CONTAINERS,
+    base_class,
+    cell_value,
+    slot_value,
+)
 from magweld.frontend.state.iterators import has_more, part_of, peek
 from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.natives import base_value, content_of, referent
@@ -117,18 +121,11 @@ COMPARED: Final = {
 
 
 def _base_method(edge: Edge, method: str, names: Names) -> str:
-    obj = edge.container.obj
-    # It keeps an order that the dict below does not know.
-    ordered = issubclass(type(obj), OrderedDict)
-    base: Any = OrderedDict if ordered else builtin_base(obj)
-    return names.constant(getattr(base, method))
-
-
-_EXACT: Final = (dict, list, tuple, set, frozenset, deque, OrderedDict)
+    return names.constant(getattr(base_class(edge.container.obj), method))
 
 
 def _is_exact(edge: Edge) -> bool:
-    return type(edge.container.obj) in _EXACT
+    return type(edge.container.obj) in EXACT_CONTAINERS
 
 
 def _item(edge: Edge, base: str, names: Names) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from magweld.frontend.guards.versions import Shortcut
 from magweld.frontend.state.draws import Draws
-from magweld.frontend.state.mro import ABSENT, Absent, is_class
+from magweld.frontend.state.mro import ABSENT, Absent, is_class, name_of_class
 from magweld.frontend.state.values import is_scalar, text_of_scalar
 from magweld.short_repr import short_repr
 
@@ -259,7 +259,7 @@ def shown(value: Any) -> str:
     if type(value) is tuple:
         return f"({', '.join(map(shown, value[:4]))}{', ...' if value[4:] else ''})"
     if is_class(value):
-        return str(type.__dict__["__qualname__"].__get__(value))
+        return name_of_class(value)
     # Nothing else may be asked for a name: it could run code of the user's.
     name = _NAMES.get(type(value))
     return f"an object of {type(value).__qualname__}" if name is None else name(value)

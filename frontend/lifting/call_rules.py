@@ -6,6 +6,7 @@ import builtins
 import math
 import operator
 from collections.abc import Callable
+from inspect import CO_GENERATOR
 from types import FunctionType, MethodType
 from typing import Any, Final
 
@@ -30,7 +31,6 @@ from magweld.frontend.state.values import is_static_builtin
 
 # Conversions of a tensor; they return what a method of the tensor has given.
 CONVERSIONS: Final = frozenset({id(int), id(float)})
-_GENERATOR: Final = 0x20
 
 
 def begin_call(shadow: Shadow, step: Step, stack: list[Any]) -> None:
@@ -109,7 +109,7 @@ def _link(
             args, lifted = (*receiver, *args), (None, *lifted)
         function = descriptor
     if type(function) is FunctionType:
-        returns = returns and not function.__code__.co_flags & _GENERATOR
+        returns = returns and not function.__code__.co_flags & CO_GENERATOR
         if not lifted_kwargs and all(one is None for one in lifted):
             return Link(id(function), (), {}, lifted, lifted_kwargs, returns)
     held = tuple(map(hold, args))

@@ -11,11 +11,10 @@ from magweld.frontend.expressions.expressions import Expression, Literal
 from magweld.frontend.lifting.shadow import elements_met
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.tensors import TensorMap
-from magweld.frontend.state.contents import elements, read_all
+from magweld.frontend.state.contents import BOUNDS, elements, read_all
 from magweld.frontend.state.nodes import Kind
 
 _CUTS: Final = ("unbind", torch.unbind)
-_SLICE: Final = ("start", "stop", "step")
 
 
 class Scalars:
@@ -97,12 +96,12 @@ class Scalars:
     def convert(self, obj: Any) -> Any:
         """Return a slice, tuple or list as the graph holds it."""
         if isinstance(obj, slice):
-            return slice(*(self._field(obj, name) for name in _SLICE))
+            return slice(*(self._field(obj, slot) for slot in BOUNDS[slice]))
         return self._sequence(obj)
 
-    def _field(self, obj: slice, name: str) -> Any:
-        found = self._lifting.at(obj, Kind.SLOT, slice.__dict__[name])
-        return self._item(getattr(obj, name), found)
+    def _field(self, obj: slice, slot: Any) -> Any:
+        found = self._lifting.at(obj, Kind.SLOT, slot)
+        return self._item(slot.__get__(obj), found)
 
     def _item(self, value: Any, found: Expression | None) -> Any:
         if found is None:

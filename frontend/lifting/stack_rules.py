@@ -8,11 +8,10 @@ from typing import Any
 from magweld.frontend.expressions.expressions import Expression
 from magweld.frontend.lifting.shadow import Shadow, Step, address_of
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.state.contents import BOUNDS
 from magweld.frontend.state.mro import find_in_mro
 from magweld.frontend.state.nodes import Kind, slot_of
 from magweld.frontend.state.values import same_scalar
-
-_SLICE = ("start", "stop", "step")
 
 
 def nothing(shadow: Shadow, step: Step, stack: list[Any]) -> None:
@@ -140,8 +139,7 @@ def build_slice(shadow: Shadow, step: Step, stack: list[Any]) -> None:
 
 def place_fields(shadow: Shadow, obj: Any, parts: list[Expression | None]) -> None:
     """Set the expressions of start, stop and step of a slice or range."""
-    for name, expression in zip(_SLICE, parts, strict=False):
-        descriptor = type(obj).__dict__[name]
+    for descriptor, expression in zip(BOUNDS[type(obj)], parts, strict=False):
         shadow.lifting.place(obj, Kind.SLOT, descriptor, expression)
 
 
@@ -248,8 +246,7 @@ def get_iter(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     source, lifting = step.before[-1], shadow.lifting
     loops = lifting.loops
     if type(source) is range:
-        fields = (range.__dict__[name] for name in _SLICE)
-        parts = tuple(lifting.at(source, Kind.SLOT, field) for field in fields)
+        parts = tuple(lifting.at(source, Kind.SLOT, field) for field in BOUNDS[range])
         if loops is not None and any(part is not None for part in parts):
             loops.follow(stack[-1], source, parts)
             step.forget(source)

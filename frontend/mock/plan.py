@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import operator
 import types
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,6 +20,7 @@ from magweld.frontend.mock.rebuild import (
 )
 from magweld.frontend.state import steps
 from magweld.frontend.state.contents import (
+    base_class,
     builtin_base,
     cell_value,
     elements,
@@ -303,7 +304,7 @@ class Planner:
         return Constant(write.twin)
 
     def _dict_writes(self, node: Node, target: steps.Source) -> list[Call]:
-        owner: Any = OrderedDict if isinstance(node.obj, OrderedDict) else dict
+        owner = base_class(node.obj)
         after = node.obj
         if node.owned:
             before = [*self.graph.snapshots[id(after)]]

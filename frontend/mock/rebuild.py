@@ -8,6 +8,7 @@ import gc
 import operator
 import sys
 import types
+from _collections_abc import dict_items, dict_keys, dict_values
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +16,14 @@ from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.expressions.expressions import Expression
-from magweld.frontend.state.contents import cell_value, elements, keys_of, slot_value
+from magweld.frontend.state.contents import (
+    BOUNDS,
+    base_class,
+    cell_value,
+    elements,
+    keys_of,
+    slot_value,
+)
 from magweld.frontend.state.iterators import REBUILDABLE, remake
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import (
@@ -72,7 +80,7 @@ def recipe_for(obj: Any, part: Part) -> Recipe:
 
 def extend_dict(target: dict[Any, Any], items: list[Any]) -> None:
     """Fill a dict, or an instance of a subclass, from keys and values in turn."""
-    owner = OrderedDict if isinstance(target, OrderedDict) else dict
+    owner = base_class(target)
     for key, value in zip(items[::2], items[1::2], strict=True):
         owner.__setitem__(target, key, value)
 
@@ -116,8 +124,8 @@ def _frozenset(obj: frozenset[Any], part: Part) -> Recipe:
 
 
 def _slice(obj: Any, part: Part) -> Recipe:
-    fields = ((name, type(obj).__dict__[name]) for name in ("start", "stop", "step"))
-    parts = (part(obj, Kind.SLOT, slot, getattr(obj, name)) for name, slot in fields)
+    slots = BOUNDS[type(obj)]
+    parts = (part(obj, Kind.SLOT, slot, slot.__get__(obj)) for slot in slots)
     return Recipe(type(obj), tuple(parts))
 
 
@@ -192,7 +200,6 @@ def _array(obj: Any) -> Recipe:
     return Recipe(functools.partial(type(obj).copy, obj.copy("K"), "K"))
 
 
-_EMPTY: Final[dict[int, int]] = {}
 _GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 _BY_TYPE: Final[dict[type, Callable[[Any, Part], Recipe]]] = {
     functools.partial: _partial,
@@ -205,7 +212,9 @@ _BY_TYPE: Final[dict[type, Callable[[Any, Part], Recipe]]] = {
     types.MethodType: _method,
     types.CellType: _cell,
     types.FunctionType: _function,
-    **{type(getattr(_EMPTY, n)()): _view(n) for n in ("keys", "values", "items")},
+    dict_keys: _view("keys"),
+    dict_values: _view("values"),
+    dict_items: _view("items"),
     array.array: _copied,
     bytearray: _copied,
     types.MappingProxyType: _proxy,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dis
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -35,6 +36,13 @@ _TERMINAL: Final = frozenset(
 # A variable of this name is never set: deleting it raises. Continuations end so.
 TRAP: Final = "<stop>"
 JUMPS: Final = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
+# Flags of code: what takes `*args` and `**kwargs`; what may be left and go on later;
+# the body of a function, not of a class or a module.
+VARIADIC: Final = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+SUSPENDABLE: Final = (
+    inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+)
+FUNCTION: Final = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS
 # Instructions that run what the program calls.
 CALLS: Final = ("CALL", "CALL_FUNCTION_EX", "CALL_KW")
 # 3.13 pushes a callable and then its receiver, or an empty slot; other versions push
@@ -255,14 +263,25 @@ def spread_arguments(arg: int, stack: list[Any], null: Any) -> tuple[Any, Any]:
 def variadic_names(code: CodeType) -> tuple[str, ...]:
     """Return the names of `*args` and `**kwargs`, which the call itself creates."""
     start = code.co_argcount + code.co_kwonlyargcount
-    flags = (0x04, 0x08)  # CO_VARARGS, CO_VARKEYWORDS
-    count = sum(1 for flag in flags if code.co_flags & flag)
+    count = (code.co_flags & VARIADIC).bit_count()
     return code.co_varnames[start : start + count]
 
 
 def cell_names(code: CodeType) -> tuple[str, ...]:
     """Return the names of the variables whose slots hold cells."""
     return (*code.co_cellvars, *code.co_freevars)
+
+
+def slot_names(code: CodeType) -> tuple[str, ...]:
+    """Return the names of local, cell and free variables in the order of the frame."""
+    # An argument that is a cell shares the slot of the argument.
+    cells = (name for name in code.co_cellvars if name not in code.co_varnames)
+    return (*code.co_varnames, *cells, *code.co_freevars)
+
+
+def slot_count(code: CodeType) -> int:
+    """Return the number of slots of these variables."""
+    return len(slot_names(code))
 
 
 # Names by which code gets at its own frame, or sees which objects its variables keep

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import FrameType, FunctionType
 from typing import Any, Final, NamedTuple
 
+from magweld.frontend.monitor.code_table import slot_count
+
 
 class Null:
     """Stands for an empty slot of the value stack."""
@@ -87,18 +89,12 @@ class FrameReader:
         return int(ctypes.c_void_p.from_address(address).value or 0)
 
     def _read_stack(self, frame: FrameType, depth: int) -> list[Any]:
-        code = frame.f_code
-        first = len(code.co_varnames) + len(_cells(code)) + len(code.co_freevars)
+        first = slot_count(frame.f_code)
         if MARKED and depth > 0:
             address = self._base(frame) + self._layout.slots + first * _WORD
             words = (ctypes.c_ssize_t * depth).from_address(address)
             return [_of_word(word) for word in words]
         return [self.slot(frame, first + index) for index in range(depth)]
-
-
-def _cells(code: Any) -> list[str]:
-    # An argument that is a cell shares the slot of the argument.
-    return [name for name in code.co_cellvars if name not in code.co_varnames]
 
 
 _MARKS: Final = 3

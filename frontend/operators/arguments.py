@@ -10,7 +10,7 @@ from torch import fx
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.operators.targets import ConstantTensor
-from magweld.frontend.state.contents import builtin_base, elements, read_all
+from magweld.frontend.state.contents import BOUNDS, builtin_base, elements, read_all
 from magweld.frontend.state.natives import is_array, owner_of, read_content
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
@@ -194,8 +194,7 @@ def _convert_range(graph: RefGraph, obj: range, convert: Convert) -> list[int]:
 def _read_fields(graph: RefGraph, obj: slice | range) -> None:
     known = graph.find(obj)
     if known is not None:
-        for name in ("start", "stop", "step"):
-            field = type(obj).__dict__[name]
+        for field in BOUNDS[type(obj)]:
             graph.read(known, Kind.SLOT, field, field.__get__(obj))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+from inspect import CO_GENERATOR
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from magweld.frontend.catalogue import StopRecordingError
@@ -33,7 +34,7 @@ from magweld.frontend.rules.natives import (
 from magweld.frontend.rules.operators import is_plain
 from magweld.frontend.rules.protocols import iterate, read_value
 from magweld.frontend.state.attributes import note_class
-from magweld.frontend.state.contents import builtin_base, read_all
+from magweld.frontend.state.contents import DICT_VIEWS, builtin_base, read_all
 from magweld.frontend.state.draws import CachedAnswer, entry_of
 from magweld.frontend.state.ends import has_finalizer
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class, target_slot
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
 
 Arguments = tuple[Any, ...]
 Keywords = dict[str, Any]
-
-_GENERATOR: Final = 0x20
 
 
 def keyword_names(observer: Observer, row: Row, stack: list[Any]) -> None:
@@ -130,7 +129,7 @@ def call_function_ex(observer: Observer, row: Row, stack: list[Any]) -> None:
 def _spread(observer: Observer, function: Any, args: Any) -> Arguments:
     base = builtin_base(args)
     plain = base is not None and is_plain(find_in_mro(type(args), "__iter__"))
-    if plain or type(args) in _KNOWN_CONTENT:
+    if plain or type(args) in (range, *DICT_VIEWS):
         iterate(observer, args)
         # Taking built-in containers apart runs no code that sees what is returned.
         observer.calls_native = False
@@ -148,13 +147,6 @@ def _spread(observer: Observer, function: Any, args: Any) -> Arguments:
             register_function(observer.session, method)
     iterate(observer, args)
     return ()
-
-
-_DICT: Final[dict[int, int]] = {}
-_KNOWN_CONTENT: Final = (
-    range,
-    *map(type, (_DICT.keys(), _DICT.values(), _DICT.items())),
-)
 
 
 def _runs_observed(observer: Observer, function: Any) -> bool:
@@ -196,7 +188,7 @@ def _call_function(
         return
     register_function(session, function)
     observer.callee = function
-    if function.__code__.co_flags & _GENERATOR:
+    if function.__code__.co_flags & CO_GENERATOR:
         observer.after = bear_top
 
 
@@ -265,8 +257,7 @@ def _is_behind_effects(session: Session) -> bool:
     A hit calls them before it repeats these.
     """
     graph = session.graph
-    written = graph.snapshots or graph.slot_snapshots or graph.advances
-    return bool(written or session.effects or session.operators.has_effects)
+    return bool(graph.written() or session.effects or session.operators.has_effects)
 
 
 def _read_cache_key(observer: Observer, argument: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_ITERABLE_COROUTINE
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +19,7 @@ from magweld.frontend.state.refgraph import RefGraph
 if TYPE_CHECKING:
     from magweld.frontend.session.session import Session
 
-_ASYNC = 0x80 | 0x100 | 0x200  # CO_COROUTINE, CO_ITERABLE_COROUTINE, CO_ASYNC_GENERATOR
+_ASYNC: Final = CO_COROUTINE | CO_ITERABLE_COROUTINE | CO_ASYNC_GENERATOR
 
 
 def register_function(session: Session, function: Any) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from _collections_abc import dict_keys
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.observer import Observer
@@ -15,8 +16,6 @@ from magweld.frontend.state.contents import (
     read_key,
 )
 from magweld.frontend.state.values import is_scalar
-
-_KEYS: Final[type] = type({}.keys())
 
 
 def read_keys_among(observer: Observer, keys: Iterable[Any]) -> None:
@@ -34,7 +33,7 @@ def take_keys(observer: Observer, source: Any, target: Any = None) -> None:
     base = builtin_base(source)
     if base is not None:
         read_keys_among(observer, keys_of(source) if base is dict else elements(source))
-    elif not is_scalar(source) and type(source) is not _KEYS:
+    elif not is_scalar(source) and type(source) is not dict_keys:
         check_taken(observer, target)
 
 

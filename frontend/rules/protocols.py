@@ -12,6 +12,7 @@ from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.state.attributes import note_class
 from magweld.frontend.state.contents import (
+    BOUNDS,
     EXACT_CONTAINERS,
     SETS,
     builtin_base,
@@ -128,15 +129,11 @@ def is_native_iterator(obj: Any) -> bool:
     return type(obj) in ITERATORS or type(obj).__module__ == "itertools"
 
 
-_FIELDS: Final = ("start", "stop", "step")
-
-
 def read_fields(observer: Observer, obj: Any) -> None:
     """Record what a range or a slice consists of."""
     graph = observer.session.graph
     node = graph.require(obj)
-    for name in _FIELDS:
-        descriptor = type(obj).__dict__[name]
+    for descriptor in BOUNDS[type(obj)]:
         bound = descriptor.__get__(obj)
         graph.read(node, Kind.SLOT, descriptor, bound)
         if not is_scalar(bound):

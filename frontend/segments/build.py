@@ -13,7 +13,12 @@ import sys
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.monitor.code_table import CALLABLE_FIRST, TRAP
+from magweld.frontend.monitor.code_table import (
+    CALLABLE_FIRST,
+    TRAP,
+    VARIADIC,
+    slot_names,
+)
 from magweld.frontend.segments.assembly import (
     UNIT,
     Region,
@@ -28,7 +33,6 @@ from magweld.frontend.segments.liveness import (
     State,
     callable_pair,
     loads_method,
-    slot_names,
     states_from,
 )
 from magweld.frontend.segments.shape import STOPPED, UNBOUND, Continuation, Shape
@@ -37,7 +41,6 @@ from magweld.frontend.state.nodes import line_at
 if TYPE_CHECKING:
     from magweld.frontend.segments.continuation import Continuations
 
-_VARIADIC: Final = 0x04 | 0x08
 _PLACEHOLDER: Final = Exception("no exception is handled")
 _INPLACE_MULTIPLY: Final = 18
 # LOAD_FAST of 3.12 does not look whether there is a value.
@@ -118,7 +121,7 @@ class Build:
             co_varnames=names,
             co_cellvars=cells,
             co_freevars=self._class_cell(),
-            co_flags=self.code.co_flags & ~_VARIADIC,
+            co_flags=self.code.co_flags & ~VARIADIC,
             co_code=bytes(self.writer.code),
             co_consts=tuple(self.consts),
             co_stacksize=self.peak,

@@ -7,18 +7,11 @@ from collections.abc import Sequence
 from types import CodeType
 from typing import Any, Final
 
+from magweld.frontend.monitor.code_table import FUNCTION, SUSPENDABLE, slot_count
 from magweld.frontend.segments.build import Build
-from magweld.frontend.segments.liveness import (
-    Liveness,
-    Slot,
-    State,
-    slot_count,
-    states_from,
-)
+from magweld.frontend.segments.liveness import Liveness, Slot, State, states_from
 from magweld.frontend.segments.shape import Continuation, Shape
 
-_GENERATORS: Final = 0x20 | 0x80 | 0x200
-_FAST_LOCALS: Final = 0x01 | 0x02  # CO_OPTIMIZED, CO_NEWLOCALS
 _PREPARING: Final = ("EXTENDED_ARG", "KW_NAMES", "PRECALL")
 
 
@@ -38,7 +31,7 @@ class Continuations:
             ValueError: No continuation can be made of code of this kind.
             StopRecordingError: Its stack depths cannot be determined.
         """
-        if code.co_flags & _GENERATORS or not code.co_flags & _FAST_LOCALS:
+        if code.co_flags & SUSPENDABLE or not code.co_flags & FUNCTION:
             raise ValueError(f"{code.co_qualname} is no plain function")
         self.code = code
         self.liveness = Liveness(code)

@@ -16,6 +16,8 @@ from magweld.frontend.monitor.code_table import (
     effect,
     looks_at_frames,
     parts_of,
+    slot_count,
+    slot_names,
     spread_count,
 )
 
@@ -49,17 +51,6 @@ class State(NamedTuple):
 
     stack: tuple[Slot, ...]
     bound: frozenset[int]
-
-
-def slot_count(code: CodeType) -> int:
-    """Return the number of local, cell and free variable slots."""
-    return len(slot_names(code))
-
-
-def slot_names(code: CodeType) -> tuple[str, ...]:
-    """Return the names of all slots in the order of the frame."""
-    cells = (name for name in code.co_cellvars if name not in code.co_varnames)
-    return (*code.co_varnames, *cells, *code.co_freevars)
 
 
 class Liveness:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
-from magweld.frontend.segments.liveness import Slot, slot_names
+from magweld.frontend.monitor.code_table import slot_names
+from magweld.frontend.segments.liveness import Slot
 from magweld.frontend.state.ends import code_at_end
 from magweld.frontend.state.nodes import Where
 from magweld.short_repr import short_repr

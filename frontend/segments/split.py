@@ -11,12 +11,18 @@ import torch
 from magweld.frontend.catalogue import SPLITTING, Break, StopRecordingError
 from magweld.frontend.expressions.expressions import Expression
 from magweld.frontend.mock.rebuild import Lifted
-from magweld.frontend.monitor.code_table import Handler, Row, variadic_names
+from magweld.frontend.monitor.code_table import (
+    Handler,
+    Row,
+    slot_count,
+    slot_names,
+    variadic_names,
+)
 from magweld.frontend.monitor.hooks import Rows, SessionHooks, Site
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.segments.continuation import Sources
-from magweld.frontend.segments.liveness import Slot, slot_count, slot_names
+from magweld.frontend.segments.liveness import Slot
 from magweld.frontend.segments.shape import Form, FrameForm, Shape, Suspended, outlives
 
 if TYPE_CHECKING:

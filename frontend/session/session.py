@@ -236,6 +236,14 @@ class Session:
         return self.control is not None and bool(self.control.scopes)
 
     @property
+    def only_guards_reads(self) -> bool:
+        """Whether what is read is guarded, and no loop or branch asks for more."""
+        graph = self.graph
+        followed = graph.lifting is not None and graph.lifting.in_loop
+        chosen = graph.choices.merged or graph.choices.sealed
+        return not (followed or chosen or self.in_branch)
+
+    @property
     def current(self) -> Observer | None:
         """Observer of the innermost observed frame."""
         return self._active[-1] if self._active else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from _collections_abc import dict_items, dict_keys, dict_values
 from collections import OrderedDict, deque
 from enum import Enum, auto
 from types import CellType
@@ -23,8 +24,16 @@ from magweld.frontend.state.values import (
 SEQUENCES = (list, tuple, deque)
 SETS = (set, frozenset)
 CONTAINERS = (dict, *SEQUENCES, *SETS)
+# Dicts whose methods nobody can change; their truth is the number of their items.
+PLAIN_DICTS = (dict, OrderedDict)
 # Types whose special methods are known, because nobody can change them.
-EXACT_CONTAINERS = frozenset((*CONTAINERS, OrderedDict))
+EXACT_CONTAINERS = frozenset((*CONTAINERS, *PLAIN_DICTS))
+DICT_VIEWS = (dict_keys, dict_values, dict_items)
+# Member descriptors of start, stop and step.
+BOUNDS = {
+    kind: tuple(kind.__dict__[name] for name in ("start", "stop", "step"))
+    for kind in (slice, range)
+}
 _HASHED_BY_VALUE = (tuple, frozenset)
 
 
@@ -241,6 +250,12 @@ def isinstance_exactly(obj: Any, *bases: type) -> bool:
     return issubclass(type(obj), bases)
 
 
+def base_class(obj: Any) -> Any:
+    """Return the built-in class whose methods treat a container as it is."""
+    # It keeps an order that the dict below does not know.
+    return OrderedDict if isinstance_exactly(obj, OrderedDict) else builtin_base(obj)
+
+
 def keys_of(obj: Any) -> list[Any]:
     """Return the keys of a dict in its own order without running an override.
 
@@ -250,7 +265,6 @@ def keys_of(obj: Any) -> list[Any]:
     keys = list(dict.keys(obj))
     if not isinstance_exactly(obj, OrderedDict):
         return keys
-    # It keeps an order that the dict below does not know.
     if not all(map(is_plain_key, keys)):
         raise StopRecordingError("opaque-key", "an OrderedDict")
     return list(OrderedDict.keys(obj))

@@ -238,6 +238,13 @@ class RefGraph:
         written = self.snapshots or self.slot_snapshots
         return bool(written or self.advances or self.draws)
 
+    def written(self) -> list[Node]:
+        """Return the objects from before the run that it has changed."""
+        held = dict.fromkeys(
+            (*self.snapshots, *(key for key, _ in self.slot_snapshots))
+        )
+        return [*(self.nodes[key] for key in held), *dict.fromkeys(self.advances)]
+
     def identity(self, obj: Any) -> None:
         """Record that it matters which object this is, not only of which type."""
         node = self.require(obj)

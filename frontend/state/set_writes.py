@@ -6,6 +6,7 @@ hit has to call the same methods, with operands of the same size and order.
 
 from __future__ import annotations
 
+from _collections_abc import dict_keys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
@@ -17,7 +18,7 @@ from magweld.frontend.state.mro import find_in_mro
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_plain_key, is_scalar
 
-_ORDERED: Final[tuple[type, ...]] = (str, bytes, range, type({}.keys()))
+_ORDERED: Final[tuple[type, ...]] = (str, bytes, range, dict_keys)
 
 
 @dataclass(frozen=True)

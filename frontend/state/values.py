@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
+from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class, name_of_class
 
 SCALAR_TYPES: Final = frozenset(
     {
@@ -231,13 +231,10 @@ def text_of_key(key: Any) -> str:
     if kind is tuple:
         return f"({', '.join(map(text_of_key, key))})"
     if is_class(key):
-        return str(_CLASS_NAME(key))
+        return name_of_class(key)
     if issubclass(kind, enum.Enum):
         return f"{kind.__qualname__}.{object.__getattribute__(key, '_name_')}"
     return f"<{kind.__qualname__}>"
-
-
-_CLASS_NAME: Final = vars(type)["__qualname__"].__get__
 
 
 def is_plain_key(key: Any) -> bool:

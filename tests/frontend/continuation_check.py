@@ -163,7 +163,7 @@ PROGRAMS = (
 
 def begin(continuations, function, args):
     """Return the form and the values of the state behind the first instructions."""
-    from magweld.frontend.segments.liveness import slot_names
+    from magweld.frontend.monitor.code_table import slot_names
     from magweld.frontend.segments.shape import Shape
 
     code = function.__code__
