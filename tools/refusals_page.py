@@ -7,7 +7,7 @@ from types import ModuleType
 
 from magweld.aot import errors as aot
 from magweld.deploy import errors as deploy
-from magweld.importer.refusals import Refusal as GraphRefusal
+from magweld.diagnostics import Refusal
 from magweld.training import refusals as training
 
 _INTRODUCTION = """\
@@ -47,6 +47,6 @@ def refusals_page(notice: str) -> str:
 
 def _rows(module: ModuleType) -> Iterator[str]:
     for entry in vars(module).values():
-        if isinstance(entry, aot.Refusal | GraphRefusal):
+        if isinstance(entry, Refusal):
             reason = entry.reason.replace("{detail}", "...")
             yield f"| `{entry.id}` | {reason} | {entry.hint} |"

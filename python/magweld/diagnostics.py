@@ -76,6 +76,18 @@ class MagweldError(Exception):
         return "\n".join([self.message, *map(str, self.diagnostics)])
 
 
+class NamedError(MagweldError):
+    """An error of a kind that has a name.
+
+    Attributes:
+        id: Stable kebab-case name of the kind.
+    """
+
+    def __init__(self, id: str, message: str) -> None:
+        super().__init__(f"{message} [{id}]")
+        self.id = id
+
+
 class VerificationError(MagweldError):
     """IR that violates an invariant."""
 
@@ -156,6 +168,26 @@ class UnsupportedError(MagweldError):
 
 class ResultMismatchError(MagweldError):
     """Compiled code that gave another result than eager torch."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One kind of program that is not compiled.
+
+    Attributes:
+        id: Stable name.
+        reason: What is not supported, a format string of `detail`.
+        hint: What the user can do.
+    """
+
+    id: str
+    reason: str
+    hint: str
+
+    def at(self, where: str, detail: object = "") -> UnsupportedError:
+        """Return the error to raise for a place; a detail goes into the reason."""
+        reason = self.reason.format(detail=detail)
+        return UnsupportedError(self.id, reason, where=where, hint=self.hint)
 
 
 @contextmanager

@@ -2,40 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from magweld.diagnostics import MagweldError, UnsupportedError
+from magweld.diagnostics import NamedError, Refusal
 
 
-class ArtifactError(MagweldError):
-    """A file that is no intact artifact, or none for this machine.
-
-    Attributes:
-        id: Stable kebab-case name of the kind of failure.
-    """
-
-    def __init__(self, id: str, message: str) -> None:
-        super().__init__(f"{message} [{id}]")
-        self.id = id
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """One reason why a program cannot become an artifact.
-
-    Attributes:
-        id: Stable name.
-        reason: What is not supported.
-        hint: What the user can do.
-    """
-
-    id: str
-    reason: str
-    hint: str
-
-    def at(self, where: str) -> UnsupportedError:
-        """Return the error to raise for a place."""
-        return UnsupportedError(self.id, self.reason, where=where, hint=self.hint)
+class ArtifactError(NamedError):
+    """A file that is no intact artifact, or none for this machine."""
 
 
 NOT_ONE_GRAPH = Refusal(

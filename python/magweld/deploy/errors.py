@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from magweld.aot.errors import Refusal
+from magweld.diagnostics import Refusal
 
 EXTERNAL = Refusal(
     "portable-operator",

@@ -12,6 +12,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 
+from magweld import diagnostics
 from magweld.diagnostics import UnsupportedError
 from magweld.importer.nodes import RECORDED
 
@@ -20,18 +21,8 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """One kind of graph that the importer does not take.
-
-    Attributes:
-        id: Stable name.
-        reason: What is not supported, a format string of `detail`.
-        hint: What the user can do.
-    """
-
-    id: str
-    reason: str
-    hint: str
+class Refusal(diagnostics.Refusal):
+    """One kind of graph that the importer does not take."""
 
     def at(
         self, where: str, detail: Any = "", nodes: Sequence[fx.Node] = ()
@@ -43,13 +34,9 @@ class Refusal:
             detail: Goes into the reason.
             nodes: The nodes without which the graph would be taken, if that is known.
         """
-        return UnsupportedError(
-            self.id,
-            self.reason.format(detail=detail),
-            where=where,
-            hint=self.hint,
-            nodes=tuple(dict.fromkeys(map(recorded_name, nodes))),
-        )
+        error = super().at(where, detail)
+        error.nodes = tuple(dict.fromkeys(map(recorded_name, nodes)))
+        return error
 
     def at_node(self, node: fx.Node, detail: Any = "") -> UnsupportedError:
         """Return the error to raise for a node, with its source line."""

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from magweld.diagnostics import MagweldError
+from magweld.diagnostics import MagweldError, NamedError
 
 
-class ProgramError(MagweldError):
-    """A program that contradicts itself, its object code or what a step returned.
-
-    Attributes:
-        id: Stable kebab-case name of the contradiction.
-    """
-
-    def __init__(self, id: str, message: str) -> None:
-        super().__init__(f"{message} [{id}]")
-        self.id = id
+class ProgramError(NamedError):
+    """A program that contradicts itself, its object code or what a step returned."""
 
 
 class InputMismatchError(MagweldError):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol
 
-from magweld.diagnostics import MagweldError
+from magweld.diagnostics import NamedError
 
 _logger = logging.getLogger(__name__)
 
@@ -22,16 +22,8 @@ _MAX_SHARED_BYTES = 8
 _SHARED_BYTES_WITHOUT_ASKING = 48 * 1024
 
 
-class DeviceError(MagweldError):
-    """A GPU that is missing, is another one than the code is for, or fails.
-
-    Attributes:
-        id: Stable kebab-case name of the kind of failure.
-    """
-
-    def __init__(self, id: str, message: str) -> None:
-        super().__init__(f"{message} [{id}]")
-        self.id = id
+class DeviceError(NamedError):
+    """A GPU that is missing, is another one than the code is for, or fails."""
 
 
 @dataclass(frozen=True)
