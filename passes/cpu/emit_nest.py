@@ -11,7 +11,12 @@ from magweld.passes.cpu.emit_buffer import FlatBuffer, Operand, scratch
 from magweld.passes.cpu.emit_cursor import Cursor
 from magweld.passes.cpu.emit_index import Index, emit_loop
 from magweld.passes.cpu.emit_pairs import emit_single, pair_sources, pair_type
-from magweld.passes.cpu.emit_prefetch import NextPanel, emit_next_panel, next_rows
+from magweld.passes.cpu.emit_prefetch import (
+    NextPanel,
+    emit_next_panel,
+    next_dots,
+    next_rows,
+)
 from magweld.passes.cpu.emit_tile import TileEmitter, Work
 from magweld.passes.cpu.loop_nest import Access, LoopNest
 from magweld.passes.cpu.register_policy import choose_register_tile
@@ -54,7 +59,10 @@ class NestEmitter:
 
     def _emit_parallel(self, level: int, part: Mapping[int, tuple[Index, int]]) -> None:
         if level == len(self.parallel):
-            found = (self.next_panel, next_rows(self.nest, self.cursor, self.operands))
+            read = (self.nest, self.cursor, self.operands)
+            # What makes the last columns reads rows that the others have read.
+            dots = None if part else next_dots(*read)
+            found = (self.next_panel, next_rows(*read), dots)
             prefetches = [prefetch for prefetch in found if prefetch is not None]
             TileEmitter(self.cursor, self.operands, self.work, prefetches).emit()
             return

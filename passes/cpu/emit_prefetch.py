@@ -1,4 +1,4 @@
-"""Owns the prefetches of what a product reads next: panels, and rows of elements."""
+"""Owns the prefetches of what a product reads next: panels, and rows of an operand."""
 
 from __future__ import annotations
 
@@ -132,6 +132,72 @@ class NextRows:
         moved = step.plus(row.times(self.pitch - 1))
         for start in starts:
             _fetch(self.source, start.plus(moved))
+
+
+@dataclass(frozen=True)
+class NextDots:
+    """The rows that the next block of dot products reads along the reduction.
+
+    Lines come to the second cache in pairs: in one step half of the rows fetch the
+    first one of a pair, in the next step the others. Behind the last rows there are
+    those of the next tile.
+
+    Attributes:
+        source: The operand.
+        pitch: Elements from one row to the next.
+    """
+
+    source: FlatBuffer
+    pitch: int
+
+    def begin(self, cursor: Cursor, loop: int, products: int) -> list[Index]:
+        """See `Prefetch`: where the first half of the rows begins."""
+        piece = cursor.pieces[loop]
+        tile = cursor.index(self.source, dict.fromkeys(cursor.parallel, 0))
+        first = tile.shifted(piece.step * self.pitch)
+        half = -(-piece.step // 2)
+        # The number of rows of a half is told by how many begin there.
+        return [first.shifted(k * self.pitch) for k in range(half)]
+
+    def emit(self, starts: Sequence[Index], step: Index) -> None:
+        """See `Prefetch`."""
+        width = _line_width(self.source)
+        second = arith.andi(step.emit(), index_constant(width))
+        line = Index(arith.subi(step.emit(), second))
+        is_second = Index(arith.divui(second, index_constant(width)))
+        moved = line.plus(is_second.times(len(starts) * self.pitch))
+        for start in starts:
+            _fetch(self.source, start.plus(moved))
+
+
+def next_dots(
+    nest: LoopNest, cursor: Cursor, operands: Sequence[Operand]
+) -> NextDots | None:
+    """Return the rows of dot products that are worth fetching ahead, None without any.
+
+    Prefetchers of processors find some of several rows that are read side by side, and
+    begin anew with each block of them.
+
+    Args:
+        nest: The loops.
+        cursor: Over these.
+        operands: Of the nest.
+    """
+    tile = cursor.tile
+    if not nest.product or len(nest.reductions) != 1 or not cursor.parallel:
+        return None
+    (depth,), rows = nest.reductions, cursor.parallel[-1]
+    if tile.vector_dim != depth or tile.unroll[depth] != 1:
+        return None
+    found = (
+        NextDots(source, access.strides[rows])
+        for source, access in zip(operands, nest.inputs, strict=False)
+        if access.strides[depth] == 1
+        and access.strides[rows] * access.bits >= LINE_BYTES * 8
+        and isinstance(source, FlatBuffer)
+        and _is_far(source)
+    )
+    return next(found, None)
 
 
 def _fetch(source: FlatBuffer, index: Index) -> None:

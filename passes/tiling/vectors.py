@@ -24,6 +24,9 @@ Box = tuple[Interval, ...]
 # Cycles to copy an element of an operand into a panel, turned or as it is, the latter
 # with vectors of 512 bits: memory decides about it, so it takes as long with others.
 TURN_CYCLES, COPY_CYCLES, COPY_BITS = 0.5, 0.15, 512
+# Pixels that are dot products of copied columns in any case; of more that fill no
+# vector it takes many rows for that to pay.
+DOT_PIXELS = 2
 # What vectors along the reduction cost more, which need no panel.
 ALONG_REDUCTION = 1.25
 
@@ -98,7 +101,26 @@ def vector_waste(part: OperatorTile, device: Device) -> float:
     elif (across, 1) in terms:
         pitch = image.window(box)[dim].size
         vectors = min(vectors, _vectors((rows - 1) * pitch + row, lanes))
-    return vectors * lanes / (rows * row)
+    waste = vectors * lanes / (rows * row)
+    return waste + _panel_waste(node, box, lanes, device)
+
+
+def _panel_waste(node: OperatorModel, box: Box, lanes: int, device: Device) -> float:
+    """Return what copying the image of single points takes of their multiply-adds.
+
+    Where a few of its pixels fill no vector they are dot products, which read columns
+    that are copied, with the panel that they are a part of, for every tile.
+    """
+    *channels, high, wide = node.reduction
+    if not channels or box[high].size * box[wide].size > 1:
+        return 0.0
+    *_, row, down, across = node.parallel
+    pixels = box[down].size * box[across].size
+    if not 0 < pixels % lanes <= DOT_PIXELS:
+        return 0.0
+    # Vectors of rows that begin anywhere are of two lines each.
+    copied = 2 * copy_cycles(device.vector_bits)
+    return copied * lanes / box[row].size
 
 
 def _winograd_share(node: OperatorModel, box: tuple[Interval, ...]) -> float:

@@ -62,6 +62,26 @@ def test_rows_that_follow_each_other_are_one() -> None:
         assert vector_waste(inner.parts[1], sixteen_lanes()) == wastes[1]
 
 
+@pytest.mark.parametrize(
+    ("tile", "waste"),
+    [
+        # 49 pixels are three vectors and a column of dot products: the image is copied
+        # for every tile, and vectors of 49 elements are of two lines each.
+        ((1, 16, 7, 7), 4 * 16 / 49 + 2 * 0.15 * 16 / 16),
+        ((1, 64, 7, 7), 4 * 16 / 49 + 2 * 0.15 * 16 / 64),
+        # 42 are vectors of 16, 8 and 2, which read it where it is.
+        ((1, 16, 6, 7), 4 * 16 / 42),
+    ],
+)
+def test_a_panel_of_dot_products_is_copied_for_every_tile(
+    tile: tuple[int, ...], waste: float
+) -> None:
+    group = convolutions(window(CONVOLUTION, (1, 64, 7, 7), (64,), 1))
+    tiles = propagate(group, tile)
+    assert isinstance(tiles, Tiles)
+    assert vector_waste(tiles.parts[0], sixteen_lanes()) == pytest.approx(waste)
+
+
 def test_a_plan_may_have_sizes_that_candidates_were_thinned_by() -> None:
     group = convolutions(
         window(CONVOLUTION, (4, 144, 56, 56), (24,), 1),

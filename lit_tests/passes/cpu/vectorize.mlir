@@ -171,6 +171,31 @@ func.func @rows_of_blocks(%w: memref<64x256xf32, strided<[512, 1]>>, %x: memref<
   return
 }
 
+// One row by columns that lie along the reduction: in one step half of the next four
+// columns fetch the first line of a pair, in the next step the other half.
+// CHECK-LABEL: func.func @one_row(
+// CHECK-SAME:      %{{.+}}: memref<1x256xf32>, %[[W:.+]]: memref<64x256xf32>,
+// CHECK:         %[[FLAT:.+]] = memref.reinterpret_cast %[[W]] to offset: [0], sizes: [16384], strides: [1]
+// CHECK:         scf.for %[[COLUMN:.+]] = %c0 to %c64 step %c4 {
+// CHECK:           scf.for %[[STEP:.+]] = %c0 to %c256 step %c16
+// CHECK:             %[[SECOND:.+]] = arith.andi %[[STEP]], %c16
+// CHECK:             %[[LINE:.+]] = arith.subi %[[STEP]], %[[SECOND]]
+// CHECK:             %[[TURN:.+]] = arith.divui %[[SECOND]], %c16
+// CHECK:             %[[DOWN:.+]] = arith.muli %[[TURN]], %c512
+// CHECK:             arith.addi %[[LINE]], %[[DOWN]]
+// CHECK-COUNT-2:     memref.prefetch %[[FLAT]][%{{.+}}], read, locality<2>, data
+// CHECK-NOT:         memref.prefetch
+// NARROW-LABEL: func.func @one_row(
+func.func @one_row(%x: memref<1x256xf32>, %w: memref<64x256xf32>, %z: memref<1x64xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #bt, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<1x256xf32>, memref<64x256xf32>) outs(%z : memref<1x64xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
 // The first cache holds these.
 // CHECK-LABEL: func.func @few_rows(
 // CHECK-NOT:     memref.prefetch
