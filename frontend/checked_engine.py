@@ -26,7 +26,7 @@ from magweld.frontend.guards.derive import Arguments
 from magweld.frontend.operators.kinds import RESIZES, operator_of
 from magweld.frontend.records.cache import RecordCache
 from magweld.frontend.records.record import Record
-from magweld.frontend.segments.program import Call, Program
+from magweld.frontend.segments.program import Program, TracedCall
 from magweld.frontend.segments.shape import Form, Suspended
 from magweld.graphs.control_operators import all_nodes
 
@@ -55,7 +55,7 @@ class CheckedEngine(Engine):
         if self._due(self._cache, args, kwargs) is None:
             return super().call(args, kwargs)
         self._log.count("calls")
-        call = Call(self.target, args, kwargs)
+        call = TracedCall(self.target, args, kwargs)
         result = self._answer(self._cache, call, args, kwargs)
         return self._go_on(result) if type(result) is Suspended else result
 

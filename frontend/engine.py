@@ -48,7 +48,7 @@ from magweld.frontend.records.cache import (
 from magweld.frontend.records.making import RecordMaker
 from magweld.frontend.records.policy import LiftingPolicy
 from magweld.frontend.records.record import GraphFailedError, Record
-from magweld.frontend.segments.program import Call, Program
+from magweld.frontend.segments.program import Program, TracedCall
 from magweld.frontend.segments.shape import Suspended
 
 
@@ -152,7 +152,7 @@ class Engine:
                 return self._hit(record, verdict, args, kwargs)
             failures.append((record, verdict))
         self._log.count("calls")
-        call = Call(self.target, args, kwargs)
+        call = TracedCall(self.target, args, kwargs)
         result = self._miss(self._cache, call, failures)
         return self._go_on(result) if type(result) is Suspended else result
 
@@ -199,7 +199,7 @@ class Engine:
             failures.append((record, verdict))
         else:
             self._log.count("calls")
-            call = Call(self.target, args, kwargs)
+            call = TracedCall(self.target, args, kwargs)
             result = self._miss(self._cache, call, failures)
             return self._go_on(result) if type(result) is Suspended else result
         self._log.hit(self._cache, record, calls=1)
@@ -239,7 +239,7 @@ class Engine:
             fetched.clear()
             return self._go_on(Suspended(record.ends, result))
         fetched.clear()
-        result = self._run_instead(Call(self.target, args, kwargs), reason)
+        result = self._run_instead(TracedCall(self.target, args, kwargs), reason)
         self._profit.note_failure(record, kind_of(args, kwargs))
         return result
 

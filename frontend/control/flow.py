@@ -27,7 +27,7 @@ class Join:
     tests: frozenset[int] = frozenset()
 
 
-class Flow:
+class FlowGraph:
     """Successors, joins and live slots of one code object."""
 
     def __init__(self, table: CodeTable) -> None:
@@ -128,6 +128,6 @@ def _indexed(table: CodeTable) -> list[tuple[int, Row]]:
 
 
 @functools.lru_cache(maxsize=1024)
-def flow_of(table: CodeTable) -> Flow:
+def flow_of(table: CodeTable) -> FlowGraph:
     """Return the flow of a code object; it depends on nothing but the code."""
-    return Flow(table)
+    return FlowGraph(table)

@@ -11,7 +11,7 @@ from torch import fx
 
 from magweld.frontend.control.comparison import DifferenceError
 from magweld.frontend.control.flow import flow_of
-from magweld.frontend.control.frame_state import State, StateReader, read_state
+from magweld.frontend.control.frame_state import LoopState, StateReader, read_state
 from magweld.frontend.expressions.bounds import (
     NUMBERS_OF_LOOPS,
     SIZES,
@@ -47,7 +47,7 @@ class Head:
         reads: What must not grow after the iterations have become alike.
     """
 
-    state: State
+    state: LoopState
     mark: fx.Node
     lengths: dict[int, int]
     counts: tuple[Any, ...]

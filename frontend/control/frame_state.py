@@ -18,7 +18,7 @@ from magweld.frontend.monitor.code_table import Row, slot_count
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.segments.continuation import Continuations
-from magweld.frontend.segments.liveness import Slot
+from magweld.frontend.segments.liveness import StackSlot
 from magweld.frontend.segments.shape import Shape
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.values import is_identity, is_scalar, same_scalar
@@ -106,7 +106,9 @@ def continue_at(
         ValueError: It cannot be made.
     """
     slots = tuple(n for n, value in enumerate(state.slots) if value is not NULL)
-    stack = (Slot.EMPTY if value is NULL else Slot.VALUE for value in state.stack)
+    stack = (
+        StackSlot.EMPTY if value is NULL else StackSlot.VALUE for value in state.stack
+    )
     shape = Shape(offset, slots, tuple(stack))
     made = _continuations(original.__code__).make(shape, handlers=False)
     values = [value for value in (*state.slots, *state.stack) if value is not NULL]
@@ -165,7 +167,7 @@ class Place:
 
 
 @dataclass
-class State:
+class LoopState:
     """The live values of a frame before an iteration.
 
     Attributes:
@@ -176,7 +178,7 @@ class State:
     tensors: dict[Path, Place] = field(default_factory=dict)
     others: dict[Path, tuple[Any, ...]] = field(default_factory=dict)
 
-    def is_like(self, other: State) -> bool:
+    def is_like(self, other: LoopState) -> bool:
         """Return whether a program in either state goes on in the same way."""
         return (
             _same_others(self.others, other.others)
@@ -222,11 +224,11 @@ class StateReader:
     def __init__(self, shadow: Shadow, known: frozenset[int]) -> None:
         self._shadow = shadow
         self._known = known
-        self._state = State()
+        self._state = LoopState()
         self._tuples: dict[int, Path] = {}
         self._older: set[Path] = set()
 
-    def read(self, frame: FrameState, live: frozenset[int]) -> State:
+    def read(self, frame: FrameState, live: frozenset[int]) -> LoopState:
         """Return the state.
 
         Raises:

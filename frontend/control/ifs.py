@@ -7,7 +7,7 @@ from functools import partial
 import torch
 
 from magweld.frontend.control.comparison import DifferenceError, Pairs
-from magweld.frontend.control.flow import Flow
+from magweld.frontend.control.flow import FlowGraph
 from magweld.frontend.control.frame_state import FrameState, read_state
 from magweld.frontend.control.pieces import Piece, effects_of
 from magweld.frontend.control.regions import branches_of, why_not
@@ -25,7 +25,7 @@ class IfScope(Scope):
     def __init__(
         self,
         trials: Trials,
-        flow: Flow,
+        flow: FlowGraph,
         row: Row,
         observer: Observer,
         tensor: torch.Tensor,

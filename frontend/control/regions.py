@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.control.flow import Flow, Join
+from magweld.frontend.control.flow import FlowGraph, Join
 from magweld.frontend.control.scopes import TrialBranch, TrialEndedError
 from magweld.frontend.monitor.code_table import FUNCTION, SUSPENDABLE, Row
 from magweld.frontend.monitor.handlers import lets_through
@@ -20,7 +20,7 @@ _TESTS: Final = ("_IF_TRUE", "_IF_FALSE")
 _MOVES: Final = ("JUMP_BACKWARD", "JUMP_FORWARD", "NOP")
 
 
-def why_not(flow: Flow, row: Row, join: Join) -> str:
+def why_not(flow: FlowGraph, row: Row, join: Join) -> str:
     """Return why a jump is no branch that can be an operator, "" if it can."""
     region = flow.between(flow.successors(row), join.ends)
     if row in region:
@@ -28,7 +28,7 @@ def why_not(flow: Flow, row: Row, join: Join) -> str:
     return why_not_function(flow, region, row.depth)
 
 
-def why_not_function(flow: Flow, region: list[Row], depth: int) -> str:
+def why_not_function(flow: FlowGraph, region: list[Row], depth: int) -> str:
     """Return why a region of a function cannot run on its own, "" if it can.
 
     Args:
@@ -88,7 +88,7 @@ class LoopForm:
     within: frozenset[int] = frozenset()
 
 
-def loop_form(flow: Flow, row: Row) -> LoopForm | None:
+def loop_form(flow: FlowGraph, row: Row) -> LoopForm | None:
     """Return the loop that a conditional jump decides about, None if there is none."""
     for stay in flow.successors(row):
         tests = _tests(flow, stay)
@@ -106,7 +106,7 @@ def loop_form(flow: Flow, row: Row) -> LoopForm | None:
     return None
 
 
-def jump_behind(flow: Flow, row: Row) -> Row | None:
+def jump_behind(flow: FlowGraph, row: Row) -> Row | None:
     """Return the conditional jump that a test of a tensor decides about, if any.
 
     Args:
@@ -132,7 +132,7 @@ def _kind(row: Row) -> str:
     return row.opname if gives else ""
 
 
-def with_tests(flow: Flow, form: LoopForm, first: Row) -> LoopForm | None:
+def with_tests(flow: FlowGraph, form: LoopForm, first: Row) -> LoopForm | None:
     """Return a loop whose iterations end with tests that lie in front of the jumps.
 
     Args:
@@ -150,7 +150,7 @@ def with_tests(flow: Flow, form: LoopForm, first: Row) -> LoopForm | None:
     return replace(form, tests=offsets, within=within)
 
 
-def _test_before(flow: Flow, offset: int, kind: str) -> Row | None:
+def _test_before(flow: FlowGraph, offset: int, kind: str) -> Row | None:
     """Return the test of a kind whose result the jump at an offset takes."""
     while True:
         before = [row for row in flow.rows.values() if offset in flow.successors(row)]
@@ -165,7 +165,7 @@ def _is_test(row: Row) -> bool:
     return row.opname.startswith("POP_JUMP") and row.opname.endswith(_TESTS)
 
 
-def _tests(flow: Flow, stay: int) -> frozenset[int]:
+def _tests(flow: FlowGraph, stay: int) -> frozenset[int]:
     """Return the conditional jumps that lead to an instruction."""
     body = flow.settle(stay, _MOVES)
     return frozenset(
@@ -176,7 +176,7 @@ def _tests(flow: Flow, stay: int) -> frozenset[int]:
     )
 
 
-def _leaves(flow: Flow, tests: Iterable[int], stay: int) -> frozenset[int]:
+def _leaves(flow: FlowGraph, tests: Iterable[int], stay: int) -> frozenset[int]:
     """Return where jumps lead that do not stay, if that is one place."""
     body = flow.settle(stay, _MOVES)
     targets = {

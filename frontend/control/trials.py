@@ -14,7 +14,7 @@ from torch import fx
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.control.comparison import DifferenceError
 from magweld.frontend.control.escape import may_escape
-from magweld.frontend.control.flow import Flow, Join
+from magweld.frontend.control.flow import FlowGraph, Join
 from magweld.frontend.control.frame_state import FrameState, continue_at
 from magweld.frontend.control.pieces import Piece
 from magweld.frontend.control.scopes import Scope, TrialBranch, TrialEndedError
@@ -96,7 +96,7 @@ class Trials:
         self.recorder = recorder
         self.scopes: list[TrialBranch | Scope] = []
         self._functions: dict[Observer, FunctionType] = {}
-        self._entering: tuple[TrialBranch, Flow, FunctionType] | None = None
+        self._entering: tuple[TrialBranch, FlowGraph, FunctionType] | None = None
 
     def enter(self, frame: FrameType) -> Observe | None:
         """Return what observes a frame that begins a branch, None for any other."""
@@ -132,7 +132,7 @@ class Trials:
     def run(
         self,
         trial: TrialBranch,
-        flow: Flow,
+        flow: FlowGraph,
         start: int,
         state: FrameState,
         observer: Observer,

@@ -10,7 +10,7 @@ import torch
 from torch import fx
 
 from magweld.frontend.control.comparison import DifferenceError, are_isomorphic, form_of
-from magweld.frontend.control.flow import Flow, Join
+from magweld.frontend.control.flow import FlowGraph, Join
 from magweld.frontend.control.frame_state import FrameState, read_state
 from magweld.frontend.control.pieces import Piece, effects_of, origin_of
 from magweld.frontend.control.regions import LoopForm, why_not_function
@@ -118,7 +118,7 @@ class WhileScope(Scope):
     def __init__(
         self,
         trials: Trials,
-        flow: Flow,
+        flow: FlowGraph,
         row: Row,
         form: LoopForm,
         observer: Observer,

@@ -60,13 +60,13 @@ class Planner:
 
     graph: RefGraph
     output_of: Callable[[Any], int | None]
-    effects: Sequence[steps.Step] = ()
+    effects: Sequence[steps.HitStep] = ()
     fetched: list[Node | Expression] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._made: dict[int, int] = {}
-        self._makes: list[steps.Step] = []
-        self._fills: list[steps.Step] = []
+        self._makes: list[steps.HitStep] = []
+        self._fills: list[steps.HitStep] = []
         self._pending: list[tuple[steps.Source, Any, tuple[Any, ...]]] = []
         self._filled: set[int] = set()
         self._last: list[tuple[steps.Source, Any, tuple[Any, ...]]] = []
@@ -204,8 +204,8 @@ class Planner:
             raise StopRecordingError("result-object", "an iterator over written state")
 
     def _fill(self) -> None:
-        hashing: list[steps.Step] = []
-        finals: list[steps.Step] = []
+        hashing: list[steps.HitStep] = []
+        finals: list[steps.HitStep] = []
         keys: list[Any] = []
         filled: list[Any] = []
         while self._pending or self._last:

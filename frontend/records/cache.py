@@ -15,7 +15,7 @@ from magweld.frontend.segments.continuation import Sources
 from magweld.frontend.segments.program import Rest
 from magweld.frontend.segments.shape import Form, Suspended
 from magweld.frontend.segments.split import Places
-from magweld.frontend.segments.steps import Step
+from magweld.frontend.segments.steps import BreakStep
 from magweld.frontend.state.mro import key_of_class
 
 MAX_RECORDS = 32
@@ -150,7 +150,7 @@ class Segments:
         self.sources = Sources()
         self.places = Places(self.sources)
         self._forms: dict[tuple[Any, ...], Form] = {}
-        self._steps: dict[Form, Step | None] = {}
+        self._steps: dict[Form, BreakStep | None] = {}
         self._segments: dict[Form, Segment] = {}
         self._parts = 0
         self._operators = 0
@@ -194,9 +194,9 @@ class Segments:
             return self.rest(suspended).run()
         return known.run(suspended.values)
 
-    def _step(self, form: Form) -> Step | None:
+    def _step(self, form: Form) -> BreakStep | None:
         try:
-            return Step(self.sources, form, self.intern)
+            return BreakStep(self.sources, form, self.intern)
         except ValueError:
             return None
 

@@ -23,11 +23,11 @@ from magweld.frontend.segments.steps import steps_behind
 from magweld.frontend.state.steps import (
     Constant,
     Fetched,
+    HitStep,
     Made,
     Make,
     Output,
     Source,
-    Step,
 )
 from magweld.frontend.state.values import is_scalar
 from magweld.graphs.places import place_of
@@ -119,7 +119,7 @@ def _outputs(record: Record) -> Iterator[str]:
             yield from _place(where)
 
 
-def _step_text(step: Step) -> str:
+def _step_text(step: HitStep) -> str:
     parts = [_source_text(part) for part in step.parts]
     if step.packed:
         parts = [f"[{', '.join(parts)}]"]

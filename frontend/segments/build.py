@@ -29,8 +29,8 @@ from magweld.frontend.segments.assembly import (
     size_of,
 )
 from magweld.frontend.segments.liveness import (
-    Slot,
-    State,
+    KnownFrame,
+    StackSlot,
     callable_pair,
     loads_method,
     states_from,
@@ -185,12 +185,12 @@ class Build:
     def _load_stack(self) -> None:
         write, index = self.writer, len(self.entry.slots)
         for slot in self.entry.stack:
-            if slot is Slot.EMPTY:
+            if slot is StackSlot.EMPTY:
                 write.emit("PUSH_NULL")
                 continue
             write.emit("LOAD_FAST", index)
             index += 1
-            if slot is Slot.OUTER:
+            if slot is StackSlot.OUTER:
                 write.emit("PUSH_EXC_INFO")
                 write.emit("POP_TOP")
         if self.calls and CALLABLE_FIRST:
@@ -242,19 +242,19 @@ class Build:
             also |= live
         return traps, [self.source.shape(o, states[o], also) for o in traps]
 
-    def _states(self) -> dict[int, State]:
+    def _states(self) -> dict[int, KnownFrame]:
         bound = frozenset(self.entry.slots)
         flow, offset, stack = self.source.flow, self.entry.offset, self.entry.stack
         last = self.source.last(offset)
         if self.calls:
-            start = State((*stack, Slot.VALUE), bound)
+            start = KnownFrame((*stack, StackSlot.VALUE), bound)
             return states_from(flow, flow.following[last.offset], start, self.traps)
         if not loads_method(last.opname, last.arg or 0):
-            return states_from(flow, offset, State(stack, bound), self.traps)
+            return states_from(flow, offset, KnownFrame(stack, bound), self.traps)
         taken = 3 if last.opname == "LOAD_SUPER_ATTR" else 1
-        stack = (*stack[: len(stack) - taken], *callable_pair(Slot.EMPTY))
+        stack = (*stack[: len(stack) - taken], *callable_pair(StackSlot.EMPTY))
         following = flow.following[last.offset]
-        return states_from(flow, following, State(stack, bound), self.traps)
+        return states_from(flow, following, KnownFrame(stack, bound), self.traps)
 
     def _tail(self, number: int, shape: Shape, offset: int) -> int:
         """Write what packs the state at a stop; return where that begins."""
@@ -264,7 +264,7 @@ class Build:
         temporaries: list[int] = []
         for position in reversed(range(len(shape.stack))):
             self._take(shape.stack[position], first + position)
-            if shape.stack[position] is not Slot.EMPTY:
+            if shape.stack[position] is not StackSlot.EMPTY:
                 temporaries.insert(0, first + position)
         self._constant(STOPPED)
         self._constant(number)
@@ -279,23 +279,23 @@ class Build:
             self.slots = max(self.slots, temporaries[-1] + 1)
         return start
 
-    def _take(self, slot: Slot, temporary: int) -> None:
+    def _take(self, slot: StackSlot, temporary: int) -> None:
         """Take the topmost position off the stack, its value to a variable."""
         write = self.writer
-        if slot is Slot.EMPTY:
+        if slot is StackSlot.EMPTY:
             self._constant(tuple)
             if CALLABLE_FIRST:
                 write.emit("SWAP", 2)
             write.emit_call()
             write.emit("POP_TOP")
             return
-        if slot is Slot.OUTER:
+        if slot is StackSlot.OUTER:
             # Makes the exception that is handled now a value on the stack.
             self._constant(_PLACEHOLDER)
             write.emit("PUSH_EXC_INFO")
             write.emit("POP_TOP")
         write.emit("STORE_FAST", temporary)
-        if slot is Slot.OUTER:
+        if slot is StackSlot.OUTER:
             write.emit("POP_EXCEPT")
 
     def _load(self, slot: int, depth: int, bound: bool) -> None:

@@ -9,7 +9,12 @@ from typing import Any, Final
 
 from magweld.frontend.monitor.code_table import FUNCTION, SUSPENDABLE, slot_count
 from magweld.frontend.segments.build import Build
-from magweld.frontend.segments.liveness import Liveness, Slot, State, states_from
+from magweld.frontend.segments.liveness import (
+    KnownFrame,
+    Liveness,
+    StackSlot,
+    states_from,
+)
 from magweld.frontend.segments.shape import Continuation, Shape
 
 _PREPARING: Final = ("EXTENDED_ARG", "KW_NAMES", "PRECALL")
@@ -37,7 +42,7 @@ class Continuations:
         self.liveness = Liveness(code)
         self.flow = self.liveness.flow
         self.flow.depths()
-        self._states: dict[int, State] = {}
+        self._states: dict[int, KnownFrame] = {}
         self._numbers = {i.offset: n for n, i in enumerate(self.flow.instructions)}
 
     def first(self, offset: int) -> int:
@@ -99,17 +104,17 @@ class Continuations:
             raise ValueError("a continuation cannot begin where it stops")
         return Build(self, entry, traps, calls).finish(handlers)
 
-    def kinds(self, offset: int) -> tuple[Slot, ...]:
+    def kinds(self, offset: int) -> tuple[StackSlot, ...]:
         """Return what is known about the value stack before an instruction."""
         if not self._states:
             flow, bound = self.flow, frozenset(range(slot_count(self.code)))
             resume = next(i for i in flow.instructions if i.opname == "RESUME")
             start = flow.following[resume.offset]
-            self._states.update(states_from(flow, start, State((), bound)))
+            self._states.update(states_from(flow, start, KnownFrame((), bound)))
         return self._states[offset].stack
 
     def shape(
-        self, offset: int, state: State, also: frozenset[int] = frozenset()
+        self, offset: int, state: KnownFrame, also: frozenset[int] = frozenset()
     ) -> Shape:
         """Return the form of the state at a stop.
 
@@ -120,7 +125,7 @@ class Continuations:
         Raises:
             ValueError: It depends on the path.
         """
-        if Slot.EITHER in state.stack:
+        if StackSlot.EITHER in state.stack:
             raise ValueError(f"the stack at {offset} depends on the path")
         slots = sorted(self.liveness.at(offset) | also)
         return Shape(offset, tuple(slots), state.stack)

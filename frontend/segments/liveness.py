@@ -29,7 +29,7 @@ _READS: Final = frozenset(
 )
 
 
-class Slot(Enum):
+class StackSlot(Enum):
     """What is known about one position of the value stack."""
 
     # That of the base class is a function of Python and runs at every look-up.
@@ -41,7 +41,7 @@ class Slot(Enum):
     EITHER = auto()  # depends on the path
 
 
-class State(NamedTuple):
+class KnownFrame(NamedTuple):
     """What is known about a frame before an instruction.
 
     Attributes:
@@ -49,7 +49,7 @@ class State(NamedTuple):
         bound: Local slots that certainly hold a value.
     """
 
-    stack: tuple[Slot, ...]
+    stack: tuple[StackSlot, ...]
     bound: frozenset[int]
 
 
@@ -109,8 +109,8 @@ def _always_live(code: CodeType) -> frozenset[int]:
 
 
 def states_from(
-    flow: Flow, offset: int, entry: State, stops: Iterable[int] = ()
-) -> dict[int, State]:
+    flow: Flow, offset: int, entry: KnownFrame, stops: Iterable[int] = ()
+) -> dict[int, KnownFrame]:
     """Return what is known at every instruction that a frame may reach.
 
     Args:
@@ -119,7 +119,7 @@ def states_from(
         entry: What is known there.
         stops: Where it goes no further.
     """
-    found: dict[int, State] = {}
+    found: dict[int, KnownFrame] = {}
     work = [(offset, entry)]
     while work:
         at, state = work.pop()
@@ -136,8 +136,8 @@ def states_from(
 
 
 def _successors(
-    flow: Flow, instruction: dis.Instruction, state: State
-) -> Iterable[tuple[int, State]]:
+    flow: Flow, instruction: dis.Instruction, state: KnownFrame
+) -> Iterable[tuple[int, KnownFrame]]:
     result = []
     following = flow.following.get(instruction.offset)
     for target in flow.normal(instruction):
@@ -147,19 +147,23 @@ def _successors(
             result.append((target, _after(instruction, state, jump)))
     for region in flow.regions:
         if region.start <= instruction.offset < region.end:
-            stack = state.stack[: region.depth] + (Slot.VALUE,) * (1 + region.lasti)
+            stack = state.stack[: region.depth] + (StackSlot.VALUE,) * (
+                1 + region.lasti
+            )
             bound = state.bound & _after(instruction, state, False).bound
-            result.append((region.target, State(stack, bound)))
+            result.append((region.target, KnownFrame(stack, bound)))
     return result
 
 
-def _after(instruction: dis.Instruction, state: State, jump: bool) -> State:
+def _after(instruction: dis.Instruction, state: KnownFrame, jump: bool) -> KnownFrame:
     for part in parts_of(instruction):
         state = _after_part(part, state, jump)
     return state
 
 
-def _after_part(instruction: dis.Instruction, state: State, jump: bool) -> State:
+def _after_part(
+    instruction: dis.Instruction, state: KnownFrame, jump: bool
+) -> KnownFrame:
     name, arg = instruction.opname, instruction.arg or 0
     bound = state.bound
     if name == "STORE_FAST":
@@ -168,32 +172,32 @@ def _after_part(instruction: dis.Instruction, state: State, jump: bool) -> State
         bound -= {arg}
     special = _stack_after(name, arg, state.stack)
     if special is not None:
-        return State(special, bound)
+        return KnownFrame(special, bound)
     change = effect(instruction, jump)
     if change <= 0:
-        return State(state.stack[: len(state.stack) + change], bound)
-    return State((*state.stack, *(Slot.VALUE,) * change), bound)
+        return KnownFrame(state.stack[: len(state.stack) + change], bound)
+    return KnownFrame((*state.stack, *(StackSlot.VALUE,) * change), bound)
 
 
-Stack = tuple[Slot, ...]
+Stack = tuple[StackSlot, ...]
 
 
 def _stack_after(name: str, arg: int, stack: Stack) -> Stack | None:
     """Return the stack after an instruction that makes, moves or takes empty slots."""
     if name in CALLS:
         taken = spread_count(arg) if name == "CALL_FUNCTION_EX" else 2 + arg
-        return (*stack[: len(stack) - taken - (name == "CALL_KW")], Slot.VALUE)
+        return (*stack[: len(stack) - taken - (name == "CALL_KW")], StackSlot.VALUE)
     if name == "PUSH_NULL":
-        return (*stack, Slot.EMPTY)
+        return (*stack, StackSlot.EMPTY)
     if name == "PUSH_EXC_INFO":
-        return (*stack[:-1], Slot.OUTER, Slot.VALUE)
+        return (*stack[:-1], StackSlot.OUTER, StackSlot.VALUE)
     if name == "LOAD_GLOBAL" and arg & 1:
-        return (*stack, *callable_pair(Slot.EMPTY))
+        return (*stack, *callable_pair(StackSlot.EMPTY))
     if name == "LOAD_SPECIAL":
-        return (*stack[:-1], *callable_pair(Slot.EITHER))
+        return (*stack[:-1], *callable_pair(StackSlot.EITHER))
     if loads_method(name, arg):
         taken = 3 if name == "LOAD_SUPER_ATTR" else 1
-        return (*stack[: len(stack) - taken], *callable_pair(Slot.EITHER))
+        return (*stack[: len(stack) - taken], *callable_pair(StackSlot.EITHER))
     if name == "SWAP":
         moved = list(stack)
         moved[-1], moved[-arg] = moved[-arg], moved[-1]
@@ -201,13 +205,13 @@ def _stack_after(name: str, arg: int, stack: Stack) -> Stack | None:
     if name == "COPY":
         return (*stack, stack[-arg])
     if name == "LOAD_FAST_AND_CLEAR":
-        return (*stack, Slot.EITHER)
+        return (*stack, StackSlot.EITHER)
     return None
 
 
-def callable_pair(receiver: Slot) -> Stack:
+def callable_pair(receiver: StackSlot) -> Stack:
     """Return the two positions of a callable, given that of its receiver or nothing."""
-    pair = (Slot.VALUE, receiver)
+    pair = (StackSlot.VALUE, receiver)
     return pair if CALLABLE_FIRST else pair[::-1]
 
 
@@ -219,9 +223,9 @@ def loads_method(name: str, arg: int) -> bool:
     return flagged and sys.version_info >= (3, 12)
 
 
-def _merge(left: State, right: State) -> State:
+def _merge(left: KnownFrame, right: KnownFrame) -> KnownFrame:
     stack = tuple(
-        a if a is b else Slot.EITHER
+        a if a is b else StackSlot.EITHER
         for a, b in zip(left.stack, right.stack, strict=True)
     )
-    return State(stack, left.bound & right.bound)
+    return KnownFrame(stack, left.bound & right.bound)

@@ -81,7 +81,7 @@ class Program(Protocol):
 
 
 @dataclass(frozen=True)
-class Call:
+class TracedCall:
     """A call of the traced callable."""
 
     function: Callable[..., Any]
@@ -99,7 +99,7 @@ class Call:
     def run(self) -> Any:
         return self.function(*self.args, **self.kwargs)
 
-    def copy(self) -> Call:
+    def copy(self) -> TracedCall:
         return self
 
     def observe(self, session: Session, events: EventSource) -> Any:

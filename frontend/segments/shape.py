@@ -9,7 +9,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
 from magweld.frontend.monitor.code_table import slot_names
-from magweld.frontend.segments.liveness import Slot
+from magweld.frontend.segments.liveness import StackSlot
 from magweld.frontend.state.ends import code_at_end
 from magweld.frontend.state.nodes import Where
 from magweld.short_repr import short_repr
@@ -45,12 +45,12 @@ class Shape:
 
     offset: int
     slots: tuple[int, ...]
-    stack: tuple[Slot, ...]
+    stack: tuple[StackSlot, ...]
 
     @property
     def size(self) -> int:
         """Number of values."""
-        return len(self.slots) + sum(1 for s in self.stack if s is not Slot.EMPTY)
+        return len(self.slots) + sum(1 for s in self.stack if s is not StackSlot.EMPTY)
 
 
 def outlives(value: Any) -> bool:
@@ -130,7 +130,7 @@ class FrameForm:
     def names(self) -> list[str]:
         """Return a readable name for each value of the state."""
         names = slot_names(self.code)
-        values = sum(1 for slot in self.shape.stack if slot is not Slot.EMPTY)
+        values = sum(1 for slot in self.shape.stack if slot is not StackSlot.EMPTY)
         stack = [f"stack[{index}]" for index in range(values)]
         return [*(names[slot] for slot in self.shape.slots), *stack]
 

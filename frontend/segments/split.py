@@ -22,7 +22,7 @@ from magweld.frontend.monitor.hooks import Rows, SessionHooks, Site
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.segments.continuation import Sources
-from magweld.frontend.segments.liveness import Slot
+from magweld.frontend.segments.liveness import StackSlot
 from magweld.frontend.segments.shape import Form, FrameForm, Shape, Suspended, outlives
 
 if TYPE_CHECKING:
@@ -106,10 +106,10 @@ def _frame(
     source = sources.source(code)
     offset = source.first(sources.locate(observer.code, row.offset))
     kinds = source.kinds(offset)
-    if Slot.OUTER in kinds:
+    if StackSlot.OUTER in kinds:
         raise ValueError("an exception is being handled")
     null = session.reader.null
-    positions = tuple(Slot.EMPTY if v is null else Slot.VALUE for v in stack)
+    positions = tuple(StackSlot.EMPTY if v is null else StackSlot.VALUE for v in stack)
     live = source.liveness.at(offset)
     values = [
         (slot, value)

@@ -64,7 +64,7 @@ class _Behind(NamedTuple):
 Intern = Callable[[Form], Form]
 
 
-class Step:
+class BreakStep:
     """Runs the instruction before which programs of one form are suspended."""
 
     def __init__(self, sources: Sources, form: Form, intern: Intern) -> None:

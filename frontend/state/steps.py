@@ -182,7 +182,7 @@ class Call:
             self.function(target, *parts)
 
 
-Step = Make | Call
+HitStep = Make | Call
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class Mock:
 
     __repr__ = short_repr
 
-    steps: tuple[Step, ...]
+    steps: tuple[HitStep, ...]
     result: Source
     made: int
 

@@ -250,14 +250,14 @@ def check_long_jumps():
 
 def states(source):
     """Yield the form of the state at every offset that has one."""
-    from magweld.frontend.segments.liveness import Slot, State, states_from
+    from magweld.frontend.segments.liveness import KnownFrame, StackSlot, states_from
 
     flow, bound = source.flow, range(len(source.code.co_varnames))
     resume = next(i for i in flow.instructions if i.opname == "RESUME")
-    start = State((), frozenset(bound))
+    start = KnownFrame((), frozenset(bound))
     found = states_from(flow, flow.following[resume.offset], start)
     for offset, state in found.items():
-        if source.first(offset) == offset and Slot.EITHER not in state.stack:
+        if source.first(offset) == offset and StackSlot.EITHER not in state.stack:
             yield offset, source.shape(offset, state)
 
 
@@ -300,7 +300,7 @@ def check_library():
 def check_calls():
     """A call can be replaced by that of another callable, inside of a handler."""
     from magweld.frontend.segments.continuation import Continuations
-    from magweld.frontend.segments.liveness import Slot
+    from magweld.frontend.segments.liveness import StackSlot
     from magweld.frontend.segments.shape import Shape
 
     def program(path):
@@ -315,7 +315,7 @@ def check_calls():
     call = next(
         i for i in source.flow.instructions if i.opname == "CALL" and i.arg == 1
     )
-    shape = Shape(call.offset, (1,), (Slot.VALUE,))
+    shape = Shape(call.offset, (1,), (StackSlot.VALUE,))
     step = source.make(shape, calls=True)
     run = step.function(globals(), (5, 5, len))
     assert run([5, 5, lambda: 2]) == 7

@@ -32,7 +32,7 @@ from magweld.compiler_options import CompileOptions
 from magweld.control_graph import import_control
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.records.record import Record
-from magweld.frontend.state.steps import Made, Make, Step
+from magweld.frontend.state.steps import HitStep, Made, Make
 from magweld.frontend.traced import trace
 from magweld.graphs.numbers import without_numbers
 from magweld.importer.epilogue import Epilogue
@@ -318,6 +318,6 @@ def _seen_tensors(
     return {id(tensor) for tensor in (*tensors_in(result), *kept)}
 
 
-def _is_fresh(step: Step) -> bool:
+def _is_fresh(step: HitStep) -> bool:
     """Tell whether a step makes an object, or fills one that was made."""
     return isinstance(step, Make) or isinstance(step.target, Made)
