@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from magweld import api, tiers
+from magweld.comparison import CALLS
 from magweld.frontend import trace
 
 
@@ -178,6 +179,25 @@ def test_effects_happen_once_in_each_tier(monkeypatch: pytest.MonkeyPatch) -> No
     assert tiered is not None
     assert tiered.verdict is not None
     assert fast.stats()["torch_hits"] >= 2
+
+
+def test_a_backward_half_that_nobody_runs_is_not_awaited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Programs that infer with gradients would never be compared with eager runs."""
+    monkeypatch.setenv("MAGWELD_RACE", "1")
+    model = nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.Linear(8, 2))
+    fast = trace(model, compile="background")
+    x = torch.randn(3, 6)
+    fast(x)
+    fast.wait()
+    (record,) = fast.records
+    for _ in range(2 * CALLS):
+        assert fast(x).requires_grad
+    assert not record.is_pending
+    for _ in range(2 * CALLS):
+        fast(x).sum().backward()
+    assert not record.is_pending
 
 
 def test_without_a_race_times_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,10 +110,15 @@ class BackwardStage:
         stage: The graph.
         compile_half: What the backend does with a graph.
         report: Gets what the backend raised.
+
+    Attributes:
+        compiled: What the backend has made, by which tangents there are.
+        has_run: Whether gradients were ever asked for.
     """
 
     def __init__(self, stage: Stage, compile_half: CompileHalf, report: Report) -> None:
         self.compiled: dict[Pattern, Callable[..., Any]] = {}
+        self.has_run = False
         self._views: dict[Pattern, _Views] = {}
         self._stage = stage
         self._compile_half = compile_half
@@ -131,6 +136,7 @@ class BackwardStage:
             saved: What `Stage.saved` names.
             tangents: One for each of `Stage.tangents`, None where there is none.
         """
+        self.has_run = True
         pattern = tuple(tangent is not None for tangent in tangents)
         arguments = [
             with_strides(tensor, stride)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -100,11 +101,17 @@ class TrainingGraph:
 
     @property
     def is_decided(self) -> bool:
-        """Whether it is known what runs the halves that have been compiled so far."""
-        first, *others = map(tier_of, self._compiled())
+        """Whether it is known what runs the halves that calls have needed so far.
+
+        A program that infers with gradients never needs the backward half, which may be
+        compiled ahead.
+        """
+        first = self.tiered
         if first is not None and (not first.is_decided or first.compiled is None):
             return first.is_decided  # torch runs the graph as a whole, or may yet
-        return all(tier is None or tier.is_decided for tier in others)
+        needed = (stage.compiled.values() for stage in self.backward if stage.has_run)
+        tiers = map(tier_of, itertools.chain.from_iterable(needed))
+        return all(tier is None or tier.is_decided for tier in tiers)
 
     def report(self) -> dict[str, Any]:
         """Return fused groups and what runs in torch, of the halves compiled so far."""
