@@ -98,6 +98,21 @@ def test_refused_inputs(record: Any) -> None:
         assert caught.value.id == id_
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x.to("meta"),
+        lambda x: (x.to(device="meta", dtype=torch.float64), x * 2),
+        lambda x: torch.zeros_like(x, device="meta"),
+    ],
+    ids=["copy", "conversion", "new"],
+)
+def test_results_elsewhere(record: Any, program: Any) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        import_graph(record(program, tensor(3)), [tensor(3)])
+    assert caught.value.id == "tensor-device"
+
+
 def test_refusal_points_at_the_source_line(record: Any) -> None:
     graph = record(lambda x: x.nonzero(), tensor(3))
     for node in graph.graph.nodes:

@@ -180,6 +180,7 @@ def _is_identity(node: fx.Node) -> bool:
         return False
     before, after = values_of(source), values_of(node)
     same = before.shape == after.shape and before.dtype == after.dtype
+    same = same and before.device == after.device
     return same and (node.target is not aten.permute.default or _in_order(node))
 
 
