@@ -6,17 +6,17 @@
 // RUN: magweld-opt --target=nvvm:sm_90a@h100 --compile-from=linalg --compile-to=scheduled %s | filecheck --check-prefix=H100 %s
 //
 // V100-LABEL: func.func @feed_forward(
-// V100: }) {footprint = 88064 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00349[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00404[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[256, 48]>, traffic_after = 428212224 : i64, traffic_before = 830484480 : i64
+// V100: }) {footprint = 88064 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00424[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00479[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[256, 48]>, traffic_after = 428212224 : i64, traffic_before = 830484480 : i64
 // V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "footprint: 405632 bytes needed in shared, 98304 there; other tiles: recompute, 1.50 times the arithmetic, 1.25 allowed; not streamed, no-stream: tiles are staged, blocks of them are not"}
-// V100: }) {copy_stages = 2 : i64, footprint = 81920 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00337[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00337[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[256, 64]>, traffic_after = 427819008 : i64, traffic_before = 427819008 : i64
-// V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "slower: 3.650e-03 s together, 3.447e-03 s apart"}
+// V100: }) {copy_stages = 2 : i64, footprint = 81920 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00414[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00414[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[256, 64]>, traffic_after = 427819008 : i64, traffic_before = 427819008 : i64
+// V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "slower: 4.458e-03 s together, 4.216e-03 s apart"}
 // V100: }) {footprint = 0 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{7\.34[0-9]*E-5}} : f64{{.*}}seconds_apart = {{7\.34[0-9]*E-5}} : f64{{.*}}tile = #tile_graph.tile<[16, 384]>, traffic_after = 50334720 : i64, traffic_before = 50334720 : i64
 // V100-NOT: "tile_graph.subgraph"
 //
 // H100-LABEL: func.func @feed_forward(
-// H100: }) {copy_stages = 4 : i64, footprint = 229376 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{8\.08[0-9]*E-4}} : f64{{.*}}seconds_apart = {{9\.57[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[256, 64]>, traffic_after = 135278592 : i64, traffic_before = 537931776 : i64
+// H100: }) {copy_stages = 4 : i64, footprint = 229376 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{9\.86[0-9]*E-4}} : f64{{.*}}seconds_apart = {{0\.00113[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[256, 64]>, traffic_after = 135278592 : i64, traffic_before = 537931776 : i64
 // H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "footprint: 405632 bytes needed in shared, 232448 there; other tiles: recompute, 1.50 times the arithmetic, 1.25 allowed; not streamed, no-stream: tiles are staged, blocks of them are not"}
-// H100: }) {copy_stages = 4 : i64, footprint = 229376 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{7\.93[0-9]*E-4}} : f64{{.*}}seconds_apart = {{8\.14[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[256, 64]>, traffic_after = 135269376 : i64, traffic_before = 185601024 : i64
+// H100: }) {copy_stages = 4 : i64, footprint = 229376 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{9\.72[0-9]*E-4}} : f64{{.*}}seconds_apart = {{9\.93[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[256, 64]>, traffic_after = 135269376 : i64, traffic_before = 185601024 : i64
 // H100-NOT: "tile_graph.subgraph"
 
 #map = affine_map<(d0, d1) -> (d0, d1)>

@@ -6,11 +6,11 @@
 // RUN: magweld-opt --target=nvvm:sm_90a@h100 --compile-from=linalg --compile-to=scheduled %s | filecheck --check-prefix=H100 %s
 //
 // V100-LABEL: func.func @gated_feed_forward(
-// V100: }) {footprint = 83968 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00121[0-9]*}} : f64{{.*}}seconds_apart = {{0\.0122[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 16, 1, 256]>, traffic_after = 537092096 : i64, traffic_before = 8254538112 : i64
+// V100: }) {footprint = 83968 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00127[0-9]*}} : f64{{.*}}seconds_apart = {{0\.0122[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 16, 1, 256]>, traffic_after = 537092096 : i64, traffic_before = 8254538112 : i64
 // V100-NOT: "tile_graph.subgraph"
 //
 // H100-LABEL: func.func @gated_feed_forward(
-// H100: }) {footprint = 167936 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{3\.68[0-9]*E-4}} : f64{{.*}}seconds_apart = {{0\.00331[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[2, 16, 1, 256]>, traffic_after = 536874368 : i64, traffic_before = 8254393728 : i64
+// H100: }) {footprint = 167936 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{3\.83[0-9]*E-4}} : f64{{.*}}seconds_apart = {{0\.00332[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[2, 16, 1, 256]>, traffic_after = 536874368 : i64, traffic_before = 8254393728 : i64
 // H100-NOT: "tile_graph.subgraph"
 
 #map = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>

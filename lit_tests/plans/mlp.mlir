@@ -6,11 +6,11 @@
 // RUN: magweld-opt --target=nvvm:sm_90a@h100 --compile-from=linalg --compile-to=scheduled %s | filecheck --check-prefix=H100 %s
 //
 // V100-LABEL: func.func @mlp(
-// V100: }) {copy_stages = 2 : i64, footprint = 65536 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00906[0-9]*}} : f64{{.*}}seconds_apart = {{0\.0224[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[96, 3]>, traffic_after = 555823872 : i64, traffic_before = 13296022272 : i64
+// V100: }) {copy_stages = 2 : i64, footprint = 65536 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.0110[0-9]*}} : f64{{.*}}seconds_apart = {{0\.0241[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[96, 3]>, traffic_after = 555823872 : i64, traffic_before = 13296022272 : i64
 // V100-NOT: "tile_graph.subgraph"
 //
 // H100-LABEL: func.func @mlp(
-// H100: }) {copy_stages = 2 : i64, footprint = 147456 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00215[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00599[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[256, 3]>, traffic_after = 555823872 : i64, traffic_before = 13296022272 : i64
+// H100: }) {copy_stages = 2 : i64, footprint = 147456 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00261[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00628[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[256, 3]>, traffic_after = 555823872 : i64, traffic_before = 13296022272 : i64
 // H100-NOT: "tile_graph.subgraph"
 
 #map = affine_map<(d0, d1) -> (d0, d1)>

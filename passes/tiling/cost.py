@@ -27,7 +27,7 @@ from magweld.passes.tiling.placement import footprint_bytes
 from magweld.passes.tiling.propagation import Tiles
 from magweld.passes.tiling.regions import Interval
 from magweld.passes.tiling.steps import block_count
-from magweld.passes.tiling.thread_shares import accessed_bytes
+from magweld.passes.tiling.thread_shares import accessed_bytes, product_slots
 from magweld.passes.tiling.vectors import vector_waste
 from magweld.passes.tiling.window_products import window_work
 from magweld.targets.device import (
@@ -226,7 +226,7 @@ def _done(part: OperatorTile, device: Device) -> _Done:
     if matrices is None:
         flops, loaded = part.points * node.flops, 0
         accessed = accessed_bytes(part, device)
-        slots = flops * vector_waste(part, device)
+        slots = flops * vector_waste(part, device) * product_slots(part, device)
     else:
         flops, loaded, accessed = matrices.operations, matrices.loaded, 0
         slots = matrices.seconds * device.peak_gflops * 1e9

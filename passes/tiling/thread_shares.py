@@ -139,6 +139,15 @@ def accessed_bytes(part: OperatorTile, device: Device) -> int:
     return round(passes * steps * warps * _PASS_BYTES * part.times)
 
 
+def product_slots(part: OperatorTile, device: Device) -> float:
+    """Return the slots that a multiply-add takes by those of its arithmetic.
+
+    More than one for products by threads, which load their factors in between.
+    """
+    is_product = part.model.kind is OperatorKind.CONTRACTION
+    return device.product_slots if is_product and device.threads > 1 else 1.0
+
+
 def _window_passes(read: Access, device: Device) -> float:
     """Return the passes in which a warp reads an element for each of its threads."""
     is_half = read.element_bytes <= _HALF_BYTES

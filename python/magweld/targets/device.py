@@ -13,8 +13,17 @@ LAUNCH_SECONDS = 3e-6
 # Passes over shared memory, of devices that state none: those measured on an H100.
 WINDOW_PASSES, HALF_WINDOW_PASSES = 1.5, 4.0
 SHARED_SUM_PASSES = 12.0
+# Slots of arithmetic that a multiply-add of a product by threads takes, likewise.
+PRODUCT_SLOTS = 1.3
 # What libraries compute: products of matrices, and windows with sums over channels.
 PRODUCT, CONVOLUTION = LIBRARY_OPERATIONS = ("product", "convolution")
+
+
+# What threads take that share tiles.
+_OF_THREADS = (
+    *("window_passes", "half_window_passes", "shared_sum_passes"),
+    "product_slots",
+)
 
 
 class LevelKind(StrEnum):
@@ -182,6 +191,8 @@ class Device:
         half_window_passes: The same of elements of 16 bits.
         shared_sum_passes: Passes that a multiply-add of each of them takes whose sum
             lies in shared memory.
+        product_slots: Slots of arithmetic that a multiply-add of a product by threads
+            takes with the loads of its factors, where it has one.
         libraries: What libraries do, of the operations that they may be called for.
 
     Raises:
@@ -201,6 +212,7 @@ class Device:
     window_passes: float = WINDOW_PASSES
     half_window_passes: float = HALF_WINDOW_PASSES
     shared_sum_passes: float = SHARED_SUM_PASSES
+    product_slots: float = PRODUCT_SLOTS
     libraries: tuple[LibraryRate, ...] = ()
 
     def __post_init__(self) -> None:
@@ -211,9 +223,9 @@ class Device:
         _require_positive(f"peak_gflops of device '{self.name}'", self.peak_gflops)
         launch = f"launch_seconds of device '{self.name}'"
         _require_positive(launch, self.launch_seconds)
-        for field in ("window_passes", "half_window_passes", "shared_sum_passes"):
-            passes = f"{field} of device '{self.name}'"
-            _require_positive(passes, getattr(self, field))
+        for field in _OF_THREADS:
+            number = f"{field} of device '{self.name}'"
+            _require_positive(number, getattr(self, field))
         if not self.levels:
             raise ValueError(f"expected device '{self.name}' to have a memory level")
         _require_distinct("level names", self.level_names())

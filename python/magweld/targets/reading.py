@@ -15,6 +15,7 @@ from magweld.targets.device import (
     HALF_WINDOW_PASSES,
     LAUNCH_SECONDS,
     LIBRARY_OPERATIONS,
+    PRODUCT_SLOTS,
     SHARED_SUM_PASSES,
     WINDOW_PASSES,
     Device,
@@ -102,11 +103,12 @@ _LIBRARY: Mapping[str, _Field] = {
     "operand": _TEXT,
     "gflops": _RATE,
 }
-# What devices need not state of shared memory.
+# What devices need not state of threads that share tiles.
 _PASSES = {
     "window_passes": WINDOW_PASSES,
     "half_window_passes": HALF_WINDOW_PASSES,
     "shared_sum_passes": SHARED_SUM_PASSES,
+    "product_slots": PRODUCT_SLOTS,
 }
 _DEVICE: Mapping[str, _Field] = {
     "units": _COUNT,

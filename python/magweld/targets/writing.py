@@ -15,7 +15,10 @@ _NUMBERS = (
     "launch_seconds",
 )
 # Of devices whose threads share tiles.
-_PASSES = ("window_passes", "half_window_passes", "shared_sum_passes")
+_PASSES = (
+    *("window_passes", "half_window_passes", "shared_sum_passes"),
+    "product_slots",
+)
 
 
 def device_text(name: str, entry: DeviceEntry) -> str:
