@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import itertools
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from magweld.frontend import trace
+from magweld.importer.substitutions import UNCAST
 
 HALF = torch.bfloat16
 
@@ -202,3 +206,66 @@ def test_error_inside_leaves_no_region_open():
     assert not torch.is_autocast_enabled("cpu")
     torch.autocast_increment_nesting()
     assert torch.autocast_decrement_nesting() == 0
+
+
+def cell_arguments(gates, states):
+    """Return arguments of a cell of a recurrent layer with so many gates and states."""
+    hidden = [torch.randn(3, 8) for _ in range(states)]
+    weights = [torch.randn(gates * 8, 8) / 4 for _ in range(2)]
+    biases = [torch.randn(gates * 8) for _ in range(2)]
+    return torch.randn(3, 8), hidden if states > 1 else hidden[0], *weights, *biases
+
+
+def normalized_arguments():
+    return torch.randn(3, 8), torch.zeros(8), torch.ones(8), None, None, True
+
+
+REPLACED = {
+    "alpha-dropout": lambda: (F.alpha_dropout, torch.randn(3, 8), 0.5, True),
+    "attention": lambda: (
+        F.scaled_dot_product_attention,
+        *(torch.randn(2, 3, 5, 8) for _ in range(3)),
+    ),
+    "attention-operator": lambda: (
+        torch.ops.aten.scaled_dot_product_attention.default,
+        *(torch.randn(2, 3, 5, 8) for _ in range(3)),
+    ),
+    "batch-norm": lambda: (F.batch_norm, *normalized_arguments()),
+    "dropout": lambda: (F.dropout, torch.randn(3, 8)),
+    "gru-cell": lambda: (torch.gru_cell, *cell_arguments(3, 1)),
+    "lstm-cell": lambda: (torch.lstm_cell, *cell_arguments(4, 2)),
+    "relu-cell": lambda: (torch.rnn_relu_cell, *cell_arguments(1, 1)),
+    "tanh-cell": lambda: (torch.rnn_tanh_cell, *cell_arguments(1, 1)),
+}
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("name", REPLACED)
+def test_functions_that_are_replaced_cast_as_torch_does(name, inside):
+    function, *arguments = REPLACED[name]()
+
+    def program(*given):
+        # One before, so that a result in other types is seen.
+        first, *rest = given
+        with torch.autocast("cpu", HALF) if inside else contextlib.nullcontext():
+            return function(first * 2, *rest)
+
+    fast = trace(program, compile="now")
+    for number in range(3):
+        found = []
+        for call in (fast, program):
+            torch.manual_seed(number)
+            with torch.no_grad(), torch.autocast("cpu", HALF, enabled=not inside):
+                found.append(call(*copy.deepcopy(arguments)))
+        torch.testing.assert_close(*found, rtol=0.03, atol=0.03)
+    assert fast.stats()["hits"] == 2
+
+
+def test_torch_casts_nothing_for_functions_that_are_replaced_in_autocast():
+    names = {getattr(key, "__name__", "").strip("_").split(".")[0] for key in UNCAST}
+    names -= {"bernoulli"}
+    assert names == {"alpha_dropout", "batch_norm", "dropout", "feature_alpha_dropout"}
+    for key in ("AutocastCPU", "AutocastCUDA"):
+        for name in (*names, "bernoulli_.float", "bernoulli_.Tensor"):
+            casts = torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", key)
+            assert not casts, name

@@ -6,6 +6,7 @@ formula into more passes than it needs.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -121,23 +122,44 @@ def _in_logical_order(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     raise refusals.RANDOM_ORDER.at("a random operator")
 
 
-SUBSTITUTIONS: dict[Any, Callable[..., Any]] = {
+# Autocast casts nothing for these.
+UNCAST: dict[Any, Callable[..., Any]] = {
     F.alpha_dropout: _in_logical_order,
     F.batch_norm: _functional_batch_norm,
     F.dropout: _functional_dropout,
     F.feature_alpha_dropout: _in_logical_order,
-    F.scaled_dot_product_attention: _scaled_dot_product_attention,
     torch.Tensor.bernoulli_: _in_logical_order,
     torch.alpha_dropout: _in_logical_order,
     torch.batch_norm: _torch_batch_norm,
     torch.dropout: _dropout,
     torch.feature_alpha_dropout: _in_logical_order,
+    torch.ops.aten.batch_norm.default: _torch_batch_norm,
+    torch.ops.aten.dropout.default: _dropout,
+}
+_CAST: dict[Any, Callable[..., Any]] = {
+    F.scaled_dot_product_attention: _scaled_dot_product_attention,
     torch.gru_cell: gru_cell,
     torch.lstm_cell: lstm_cell,
     torch.rnn_relu_cell: rnn_relu_cell,
     torch.rnn_tanh_cell: rnn_tanh_cell,
-    torch.ops.aten.batch_norm.default: _torch_batch_norm,
-    torch.ops.aten.dropout.default: _dropout,
     torch.ops.aten.scaled_dot_product_attention.default: _scaled_dot_product_attention,
+}
+
+
+def _without_autocast(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function decline in autocast, which casts what torch's own one takes."""
+
+    @functools.wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        if any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
+            return NotImplemented
+        return function(*args, **kwargs)
+
+    return guarded
+
+
+SUBSTITUTIONS: dict[Any, Callable[..., Any]] = {
+    **UNCAST,
+    **{key: _without_autocast(function) for key, function in _CAST.items()},
 }
 """Torch function to its replacement, which may return `NotImplemented`."""
