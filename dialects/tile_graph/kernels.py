@@ -51,6 +51,8 @@ WARPGROUPS = "tile_graph.warpgroups"
 SWIZZLED = "tile_graph.swizzled"
 # On a reduction of a kernel: how many neighbouring lanes combine what each of them has.
 SUBGROUP_REDUCTION = "tile_graph.subgroup_reduction"
+# On a kernel: rows of its tiles that a subgroup has in registers.
+SUBGROUP_ROWS = "tile_graph.subgroup_rows"
 # On a copy of a kernel: threads go on before its bytes are there.
 ASYNC_COPY = "tile_graph.async_copy"
 # On an operation of a kernel: numbers of its outputs that are stored past the caches,
@@ -71,6 +73,7 @@ REPORTS: dict[str, tuple[type, str]] = {
     "recompute": (ir.FloatAttr, "arithmetic over that without fusion"),
     "reduction_step": (ir.IntegerAttr, "elements of a reduction that are held"),
     "stream_step": (ir.IntegerAttr, "elements of the streamed dimension in a block"),
+    "subgroup_rows": (ir.IntegerAttr, "rows that a subgroup has in registers"),
     "tile": (TileAttr, "sizes of its tiles"),
     "traffic_after": (ir.IntegerAttr, "bytes to and from the outermost level"),
     "traffic_before": (ir.IntegerAttr, "the same without fusion"),

@@ -8,6 +8,7 @@ from magweld.bindings import ir
 from magweld.passes.ir.constants import constant_number, filled_with
 from magweld.passes.tiling.regions import BodyForm
 
+_HALVES = ("f16", "bf16")
 _CASTS = frozenset({"arith.extf", "arith.truncf"})
 
 
@@ -29,6 +30,8 @@ def body_form(root: Any) -> BodyForm:
         made = operations[0].results[0]
         sums = set(operands[0]) == set(inputs) and set(operands[1]) == {made, output}
         return _summed(root, sums)
+    if _is_product(names) and factor_type(root) in _HALVES and starts_at_zero(root):
+        return BodyForm.WIDENED_SUM
     if names == ("arith.addf",) and len(inputs) == 1:
         return _summed(root, set(operands[0]) == {inputs[0], output})
     if names == ("arith.maximumf",) and set(operands[0]) == {*inputs, output}:
@@ -44,6 +47,11 @@ def body_form(root: Any) -> BodyForm:
 
 def _summed(root: Any, is_sum: bool) -> BodyForm:
     return BodyForm.SUM if is_sum and starts_at_zero(root) else BodyForm.OTHER
+
+
+def _is_product(names: tuple[str, ...]) -> bool:
+    kept = [name for name in names if name != "arith.extf"]
+    return kept == ["arith.mulf", "arith.addf"] and len(kept) < len(names)
 
 
 def factor_type(root: Any) -> str:

@@ -17,6 +17,10 @@ _RESERVED = 1024
 # Threads for which 65536 registers are 128 each, enough for 64 sums and what they need.
 _THREADS = 512
 _WARPGROUP = "nvvm.wgmma"
+# Registers of a multiprocessor. What a loop carries from one iteration to the next
+# takes as many again for what an iteration makes, and some for addresses.
+_REGISTERS = 65536
+_BESIDE = 48
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,14 @@ class AllowRegisters(Pass):
             return 1
         sizes = (launch.blockSizeX, launch.blockSizeY, launch.blockSizeZ)
         threads = math.prod(constant_of(size, launch) for size in sizes)
+        registers = _REGISTERS // threads // max(1, 2 * _carried(kernel) + _BESIDE)
         size = launch.dynamicSharedMemorySize
         shared = 0 if size is None else constant_of(size, launch)
         room = (self.capacity + _RESERVED) // (shared + _RESERVED)
-        return max(1, min(room, _THREADS // threads))
+        return max(1, min(room, _THREADS // threads, registers))
+
+
+def _carried(kernel: Any) -> int:
+    """Return how many values a loop carries at most: arguments of a block of code."""
+    *_, blocks = (list(region.blocks) for region in kernel.operation.regions)
+    return max((len(block.arguments) for block in blocks[1:]), default=0)

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from magweld.bindings import affine, arith, gpu, ir, llvm, memref, nvgpu, vector
+from magweld.bindings import affine, arith, gpu, ir, memref, nvgpu, vector
 from magweld.dialects.tile_graph import FRAGMENT, WARPGROUPS
 from magweld.passes.gpu.accumulator import Accumulator
 from magweld.passes.gpu.fragment_product import Factor, FragmentProduct, in_parts
 from magweld.passes.gpu.linalg_structure import linalg_operations_in
+from magweld.passes.gpu.matrix_calls import multiplied, vector_of
 from magweld.passes.gpu.matrix_loads import (
     LANE_WIDTH,
     can_load,
@@ -76,8 +77,9 @@ class _Lowering:
             lefts = self._load_all(left, rows, step)
             rights = self._load_all(right, columns, step)
             for row, column in sums:
-                factors = (lefts[row], rights[column])
-                sums[row, column] = self._multiply(*factors, sums[row, column])
+                sums[row, column] = multiplied(
+                    one.name, lefts[row], rights[column], sums[row, column]
+                )
         for tile, values in sums.items():
             accumulator.store(*tile, values)
 
@@ -157,7 +159,7 @@ class _Lowering:
             ).result
             for i in range(width)
         ]
-        return loaded[0] if width == 1 else _vector_of(loaded)
+        return loaded[0] if width == 1 else vector_of(loaded)
 
     def _indices(
         self, operand: Factor, line: Sequence[ir.Value], step: ir.Value
@@ -172,17 +174,6 @@ class _Lowering:
         made: ir.Value = affine.AffineApplyOp(map_, [self._thread]).result
         return made
 
-    def _multiply(
-        self,
-        left: Sequence[ir.Value],
-        right: Sequence[ir.Value],
-        sums: Sequence[ir.Value],
-    ) -> list[ir.Value]:
-        name = self._instruction.name
-        if name.startswith("llvm.nvvm."):
-            return _mma(name, [*left, *right], sums)
-        return _mfma(name, [*left, *right], sums)
-
 
 def _lies_side_by_side(operand: Factor, width: int) -> bool:
     """Tell whether neighbours along the reduction can be loaded at once, aligned."""
@@ -193,51 +184,3 @@ def _lies_side_by_side(operand: Factor, width: int) -> bool:
     size = width * element_bytes(type_.element_type)
     begins = start_alignment(operand.tile) % size == 0
     return strides[operand.step] == 1 and aligned and begins
-
-
-def _vector_of(values: Sequence[ir.Value]) -> ir.Value:
-    type_ = ir.VectorType.get([len(values)], values[0].type)
-    made: ir.Value = vector.FromElementsOp(type_, list(values)).result
-    return made
-
-
-def _as_bits(value: ir.Value, type_: ir.Type) -> ir.Value:
-    made: ir.Value = llvm.BitcastOp(type_, value).result
-    return made
-
-
-def _mfma(
-    name: str, factors: Sequence[ir.Value], sums: Sequence[ir.Value]
-) -> list[ir.Value]:
-    """Call an intrinsic of AMD: vectors, and numbers that change nothing."""
-    if name.endswith("bf16.1k"):
-        i16 = ir.IntegerType.get_signless(16)
-        bits = ir.VectorType.get([4], i16)
-        factors = [_as_bits(factor, bits) for factor in factors]
-    none = arith.ConstantOp(ir.IntegerType.get_signless(32), 0).result
-    accumulator = _vector_of(sums)
-    call = llvm.CallIntrinsicOp(
-        accumulator.type, name, [*factors, accumulator, none, none, none], [], []
-    )
-    return [
-        vector.ExtractOp(call.results_, [], [number]).result
-        for number in range(len(sums))
-    ]
-
-
-def _mma(
-    name: str, factors: Sequence[ir.Value], sums: Sequence[ir.Value]
-) -> list[ir.Value]:
-    """Call an intrinsic of NVIDIA: registers of 32 bits, results as a structure."""
-    if name.endswith("bf16"):
-        i32 = ir.IntegerType.get_signless(32)
-        factors = [_as_bits(factor, i32) for factor in factors]
-    fields = ", ".join(str(value.type) for value in sums)
-    type_ = ir.Type.parse(f"!llvm.struct<({fields})>")
-    call = llvm.CallIntrinsicOp(type_, name, [*factors, *sums], [], [])
-    return [
-        llvm.ExtractValueOp(
-            value.type, call.results_, ir.DenseI64ArrayAttr.get([number])
-        ).result
-        for number, value in enumerate(sums)
-    ]

@@ -18,15 +18,13 @@ from magweld.passes.gpu.structure import (
     kernels_of,
     workgroup_space,
 )
-from magweld.passes.gpu.swizzled_tiles import SWIZZLE_ALIGNMENT
+from magweld.passes.gpu.swizzled_tiles import FENCE, SWIZZLE_ALIGNMENT
 from magweld.passes.gpu.warpgroup_product import (
     WarpgroupProduct,
     copies_to,
     wait_in,
 )
 from magweld.passes.infrastructure.base import Pass
-
-_FENCE = "#nvvm.proxy_kind<async.shared>", "#nvvm.shared_space<cta>"
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ def _select(op: Any) -> None:
         swizzled = [one for some in copies if some is not None for one in some]
         _swizzle([*swizzled, *(ring.owner for ring in rings)])
         with ir.InsertionPoint.after(wait):
-            kind, space = (ir.Attribute.parse(text) for text in _FENCE)
+            kind, space = (ir.Attribute.parse(text) for text in FENCE)
             nvvm.FenceProxyOp(kind, space=space)
 
 

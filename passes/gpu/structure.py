@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from magweld.bindings import func, ir, linalg, memref, scf
-from magweld.dialects.tile_graph import is_kernel
+from magweld.bindings import func, gpu, ir, linalg, memref, scf
+from magweld.dialects.tile_graph import SUBGROUP_ROWS, is_kernel
 from magweld.passes.ir.utils import functions_of, located_error
 
 # LLVM's number for the memory of a block, on NVPTX and AMDGPU alike.
@@ -31,12 +31,24 @@ _VIEWS = (
 
 
 def kernels_of(module: Any) -> list[func.FuncOp]:
-    """Return the functions of a module that are tiled kernels with a body."""
+    """Return the functions of a module that are tiled kernels with a body.
+
+    Those that `lower-register-streams` has made launches of are tiled no more, until
+    the code of the launch has left them.
+    """
     return [
         function
         for function in functions_of(module)
-        if is_kernel(function) and not function.is_external
+        if is_kernel(function)
+        and not function.is_external
+        and not _is_launched(function)
     ]
+
+
+def _is_launched(function: func.FuncOp) -> bool:
+    return SUBGROUP_ROWS in function.attributes and any(
+        isinstance(op, gpu.LaunchOp) for op in function.entry_block
+    )
 
 
 def block_loop_of(kernel: func.FuncOp) -> Any:

@@ -20,6 +20,8 @@ ROW_BYTES = 128
 # Rows of a piece, and chunks of a row.
 PIECE = 8
 SWIZZLE_ALIGNMENT = ROW_BYTES * PIECE
+# Of what threads wrote, before `wgmma` reads it: shared memory, on another way.
+FENCE = "#nvvm.proxy_kind<async.shared>", "#nvvm.shared_space<cta>"
 # Bytes of an element.
 _ELEMENT = 2
 # Elements of a row of a piece, and of a chunk.

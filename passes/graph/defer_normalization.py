@@ -8,7 +8,8 @@ import operator
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import func, ir, linalg, tensor
 from magweld.passes.analysis.body_forms import body_form
@@ -19,6 +20,7 @@ from magweld.passes.ir.linalg_builder import iterator_array, map_array
 from magweld.passes.ir.utils import add_remark, operations_of
 from magweld.passes.tiling.regions import BodyForm
 
+_SUMS = (BodyForm.SUM, BodyForm.WIDENED_SUM)
 # Operations between the sums of a softmax and what its rows are scaled by.
 MOST_STEPS = 8
 
@@ -52,19 +54,23 @@ class _Scaling:
     index: Any  # of the factors, over the dims of the exponentials
 
 
-def defer(op: linalg.GenericOp, rewriter: Any) -> bool:
+def defer(op: linalg.GenericOp, rewriter: Any, *, rounded: bool = False) -> bool:
     """Scale the rows of a product instead of those of its operand."""
-    if body_form(op.operation) is not BodyForm.SUM or len(op.inputs) != 2:
+    if body_form(op.operation) not in _SUMS or len(op.inputs) != 2:
         return False
     for number, value in enumerate(op.inputs):
-        scaling = _scaling(value)
+        rounding = _rounding(value) if rounded else None
+        scaling = _scaling(value if rounding is None else rounding.inputs[0])
         if scaling is None or _why_not_softmax(scaling):
             continue
         index = _index_in_result(op, number, scaling.index)
         if index is None or _size(op.results[0]) > _size(value):
             continue
+        factor = scaling.exponentials
+        if rounding is not None:
+            factor = _rounded(rounding, factor)
         product = op.operation.clone()
-        product.operands[number] = scaling.exponentials
+        product.operands[number] = factor
         scaled = _rescale(product.results[0], scaling, index)
         rewriter.replace_op(op.operation, scaled)
         return True
@@ -124,6 +130,22 @@ def _scaling(value: Any) -> _Scaling | None:
 def _body_names(op: Any) -> list[str]:
     *operations, _ = op.regions[0].blocks[0].operations
     return [nested.operation.name for nested in operations]
+
+
+def _rounding(value: Any) -> Any | None:
+    """Return what rounds a tensor of f32 to halves for one reader, None for others."""
+    op = _generic(value)
+    if op is None or len(op.inputs) != 1 or len(list(value.uses)) != 1:
+        return None
+    plain = all(map(_is_identity, _maps(op)))
+    return op if plain and _body_names(op) == ["arith.truncf"] else None
+
+
+def _rounded(rounding: Any, value: Any) -> Any:
+    """Round something else."""
+    made = rounding.operation.clone()
+    made.operands[0] = value
+    return made.results[0]
 
 
 def _why_not_softmax(scaling: _Scaling) -> str:
@@ -336,18 +358,24 @@ class DeferNormalization(FunctionPass):
     `%exp` has to be exponentials of differences to the maximum of their row, and `%r`
     their sum over that row, by which is divided, or its reciprocal: all exponentials
     are at most one then, one of them is one, and no number becomes larger than it was
-    by more than the length of the row. Something else may stand for a maximum that is
-    infinite, or for a sum that is zero. Left alone: products with a name, which a
-    library may compute, those larger than the operand, weights that others read too,
+    by more than the length of the row. With `rounded`, weights that are rounded to
+    halves for the product alone are left undivided until behind it: exponentials are
+    rounded then, by as much of each as the weights were. Something else may stand for
+    a maximum that is infinite, or for a sum that is zero. Left alone: products with a
+    name, which a library may compute, those larger than the operand, weights that
+    others read too,
     and narrow floats. Where exponentials are scaled by something else, the function
     keeps the reason in `magweld.remarks`.
     """
 
     name: ClassVar[str] = "defer-normalization"
 
+    rounded: Annotated[bool, "whether roundings to halves may come first"] = False
+
     def run_on_function(self, function: func.FuncOp) -> None:
         """Rewrite the products, then say why some of them were not."""
-        apply_patterns(function.operation, ((linalg.GenericOp, defer),))
+        pattern = partial(defer, rounded=self.rounded)
+        apply_patterns(function.operation, ((linalg.GenericOp, pattern),))
         for op in operations_of(function, linalg.GenericOp):
             for reason in _refusals(op):
                 add_remark(function, f"normalization stays before a product: {reason}")

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg, tensor
+from magweld.passes.analysis.elementwise import rebuild
 from magweld.passes.infrastructure.base import Pattern, PatternPass
 from magweld.passes.ir.cloning import defining_op
 from magweld.passes.ir.constants import filled_with
-from magweld.passes.ir.contractions import all_floats, build_contraction
+from magweld.passes.ir.contractions import build_contraction
 from magweld.passes.ir.tensor_reshapes import expand
+from magweld.passes.ir.utils import groups_of
 
 # [b0, b1, rows, columns] with its first two dims flattened.
 _FLATTENED = [[0, 1], [2], [3]]
@@ -44,6 +46,38 @@ def unflatten(op: linalg.BatchMatmulOp, rewriter: Any) -> bool:
         op.operation, [tensor.collapse_shape(flat, product, _FLATTENED)]
     )
     return True
+
+
+def round_first(op: linalg.GenericOp, rewriter: Any) -> bool:
+    """Round a product on its own dimensions, before they are flattened."""
+    if len(op.inputs) != 1 or len(op.results) != 1:
+        return False
+    joined = defining_op(op.inputs[0])
+    if (
+        not isinstance(joined, tensor.CollapseShapeOp)
+        or groups_of(joined) != _FLATTENED
+    ):
+        return False
+    product = defining_op(joined.src)
+    *body, _ = op.regions[0].blocks[0].operations
+    maps = [attr.value for attr in op.indexing_maps]
+    plain = all(map_ == ir.AffineMap.get_identity(3) for map_ in maps)
+    is_rounding = [nested.operation.name for nested in body] == ["arith.truncf"]
+    alone = len(list(op.inputs[0].uses)) == 1
+    if not (plain and is_rounding and alone and _is_product(product)):
+        return False
+    identity = ir.AffineMap.get_identity(4)
+    shape = list(joined.src.type.shape)
+    rounded = rebuild(op, [joined.src], [identity] * 2, shape)
+    flat = op.results[0].type
+    rewriter.replace_op(
+        op.operation, [tensor.collapse_shape(flat, rounded.results[0], _FLATTENED)]
+    )
+    return True
+
+
+def _is_product(op: Any) -> bool:
+    return op is not None and bool(linalg.isa_contraction_op(op.operation))
 
 
 def _flattened(value: Any) -> Any | None:
@@ -82,16 +116,22 @@ class UnflattenBatchMatmul(PatternPass):
     ```
     becomes a `linalg.generic` on `tensor<8x12x64x32xf32>` whose result is collapsed.
     The reshape no longer stands between the product and what makes its operands, so
-    they can be connected. Products that accumulate into something but a constant, and
-    those of integers, are left alone.
+    they can be connected. Halves are rounded before the result is collapsed, so that
+    they are what others reshape. Products that accumulate into something but a
+    constant, and those of integers, are left alone.
     """
 
     name: ClassVar[str] = "unflatten-batch-matmul"
 
     def patterns(self) -> Sequence[tuple[type[ir.OpView], Pattern]]:
-        """Return the only pattern."""
-        return ((linalg.BatchMatmulOp, _floats_only),)
+        """Return the patterns of products and of roundings."""
+        return (
+            (linalg.BatchMatmulOp, _floats_only),
+            (linalg.GenericOp, round_first),
+        )
 
 
 def _floats_only(op: linalg.BatchMatmulOp, rewriter: Any) -> bool:
-    return all_floats(op) and unflatten(op, rewriter)
+    types = [ir.ShapedType(value.type).element_type for value in op.operands]
+    floats = all(isinstance(type_, ir.FloatType) for type_ in types)
+    return floats and unflatten(op, rewriter)

@@ -158,6 +158,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "magweld.passes.gpu.lower_matrix_instructions:LowerMatrixInstructions",
     ),
     (
+        "lower-register-streams",
+        "magweld.passes.gpu.lower_register_streams:LowerRegisterStreams",
+    ),
+    (
         "lower-subgroup-reductions",
         "magweld.passes.gpu.lower_subgroup_reductions:LowerSubgroupReductions",
     ),

@@ -22,6 +22,7 @@ from magweld.passes.gpu.keep_tiles_in_registers import KeepTilesInRegisters
 from magweld.passes.gpu.launch_members import LaunchMembers
 from magweld.passes.gpu.lower_async_copies import LowerAsyncCopies
 from magweld.passes.gpu.lower_matrix_instructions import LowerMatrixInstructions
+from magweld.passes.gpu.lower_register_streams import LowerRegisterStreams
 from magweld.passes.gpu.lower_subgroup_reductions import LowerSubgroupReductions
 from magweld.passes.gpu.map_tiles_to_blocks import MapTilesToBlocks
 from magweld.passes.gpu.map_tiles_to_threads import MapTilesToThreads
@@ -102,6 +103,10 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
     return (
         # Blocks: tiles of tensors.
         MapTilesToBlocks(),
+        # Streams in registers are launches from here on.
+        LowerRegisterStreams(
+            shape.matrix, shape.has_async_copies, shape.has_warpgroups
+        ),
         # Under a name of their own products keep plain operands, which are staged.
         NameContractions(),
         Upstream("linalg-fuse-elementwise-ops"),

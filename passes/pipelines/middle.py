@@ -68,21 +68,25 @@ from magweld.targets.target import device as named_device
 
 
 def preparation_steps(
-    *, roll_loops: bool = False, memory_budget: int = 0
+    *, roll_loops: bool = False, memory_budget: int = 0, shares_tiles: bool = False
 ) -> tuple[Step, ...]:
     """Return the steps that bring linalg into the form that tile graphs are made of.
 
     Args:
         roll_loops: Whether alike iterations become loops.
         memory_budget: Bytes for all tensors but arguments and results; 0 is no limit.
+        shares_tiles: Whether threads of the device share a tile, as those of GPUs do.
     """
     # A budget wants to see every tensor of a call, and concatenations in one piece:
     # more tensors are alive at one time where each operand is computed on.
     roll = (RollLoops(),) if roll_loops and not memory_budget else ()
     sink = () if memory_budget else (SinkConcat(),)
+    # Products of halves lie between reshapes of halves there.
+    widened = (AbsorbWidening(),) if shares_tiles else ()
     return (
         OutlineControl(),
         SimplifyGeneric(),
+        *widened,
         # Reshapes and transposes hide producers from consumers: read through them.
         UnflattenBatchMatmul(),
         JoinRuntimeLoops(),
@@ -99,7 +103,7 @@ def preparation_steps(
         HoistCollapse(),
         HoistExpand(),
         FoldSlices(),
-        DeferNormalization(),
+        DeferNormalization(rounded=shares_tiles),
         Upstream("canonicalize,cse"),
     )
 
@@ -155,7 +159,11 @@ def graph_steps(
     # Libraries take memory of their own.
     fit = (SelectImplementation(library), FitMemory(memory_budget))
     prepare = (
-        *preparation_steps(roll_loops=roll_loops, memory_budget=memory_budget),
+        *preparation_steps(
+            roll_loops=roll_loops,
+            memory_budget=memory_budget,
+            shares_tiles=shares_tiles,
+        ),
         *form_steps(shares_tiles=shares_tiles),
     )
     return {

@@ -9,7 +9,12 @@ from functools import cached_property
 from magweld.passes.analysis.graph_body import Edge
 from magweld.passes.tile.grouping import Cluster, Grouping
 from magweld.passes.tile.merger import Merger
+from magweld.passes.tiling.policy import tile_levels
 from magweld.passes.tiling.propagation import Refusal
+from magweld.passes.tiling.stream_choices import candidate_blocks
+
+# How far back the groups of a stream are looked for.
+STREAM_DEPTH = 4
 
 # Rules by which groups are refused that are too much together: parts may not be.
 _TOO_MUCH = frozenset(
@@ -88,16 +93,47 @@ class GroupSearch:
 
     def _absorb_all(self, grouping: Grouping, root: int) -> bool:
         """Take the groups of all producers at once: one may need what another makes."""
-        producers = {
-            grouping.root_of[edge.producer]
-            for edge in self._reads(grouping, root)
-            if edge.connect not in self.merger.planned
-        }
-        parts = (*sorted(producers.difference(self.merger.library)), root)
+        parts = (*self._producers(grouping, (root,)), root)
         if len(parts) < 3 or self.merger.refusal(grouping, parts, planned=False):
-            return False
+            return self._absorb_stream(grouping, root)
         grouping.merge(parts, bound=False)
         return True
+
+    def _absorb_stream(self, grouping: Grouping, root: int) -> bool:
+        """Take groups from further back as well, if all together can be streamed.
+
+        Where tiles are staged, no part of a stream that lacks one of its ends is one.
+        """
+        if not self.merger.is_staged:
+            return False
+        parts = (*self._producers(grouping, (root,)), root)
+        for _ in range(STREAM_DEPTH):
+            further = self._producers(grouping, parts)
+            if not further:
+                return False
+            parts = tuple(sorted({*parts, *further}))
+            if self._may_stream(grouping.merged(parts)):
+                if self.merger.refusal(grouping, parts, planned=False) is None:
+                    grouping.merge(parts, bound=False)
+                    return True
+        return False
+
+    def _may_stream(self, members: tuple[int, ...]) -> bool:
+        """Whether some dimension of a group can be walked in blocks on the device."""
+        device = self.merger.scheduler.device
+        group = self.merger.group(members)
+        ways = candidate_blocks(group, device, tile_levels(device))
+        return any(way is not None for way in ways)
+
+    def _producers(self, grouping: Grouping, parts: tuple[int, ...]) -> tuple[int, ...]:
+        """The groups, by their roots, that make what some groups read."""
+        found = {
+            grouping.root_of[edge.producer]
+            for part in parts
+            for edge in self._reads(grouping, part)
+            if edge.connect not in self.merger.planned
+        }
+        return tuple(sorted(found.difference(self.merger.library, parts)))
 
     def _reads(self, grouping: Grouping, root: int) -> list[Edge]:
         """The edges over which a group reads what others make."""

@@ -227,7 +227,7 @@ class Merger:
         """
         *others, root = members
         joins = self.body.models[root].kind is OperatorKind.CONCATENATION
-        if not (joins and self._is_staged):
+        if not (joins and self.is_staged):
             return 0.0
         made = {edge.producer for edge in self.body.edges_to[root]}
         parts = [one for one in others if one in made and self._twins.counts[one] > 1]
@@ -257,7 +257,7 @@ class Merger:
         if len(merged.stored) > MOST_RESULTS:
             detail = f"{name} and others: {len(merged.stored)} results of a group"
             return Refusal("other-readers", f"{detail}, {MOST_RESULTS} allowed")
-        if self._is_staged:
+        if self.is_staged:
             detail = f"{name} is read outside of the group and its tiles are staged"
             return Refusal("other-readers", detail)
         places, clusters = self.places, grouping.clusters
@@ -274,7 +274,8 @@ class Merger:
         return None
 
     @cached_property
-    def _is_staged(self) -> bool:
+    def is_staged(self) -> bool:
+        """Whether tiles lie in memory that a program fills."""
         levels = tile_levels(self.scheduler.device)
         return any(level.kind is LevelKind.EXPLICIT for level in levels)
 

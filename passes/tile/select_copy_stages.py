@@ -13,10 +13,15 @@ from magweld.dialects.tile_graph import (
     subgraphs_of,
 )
 from magweld.passes.analysis.graph_body import read_body
+from magweld.passes.analysis.stream_marks import marked_blocks
 from magweld.passes.analysis.structure import annotate_equal
 from magweld.passes.infrastructure.base import FunctionPass
 from magweld.passes.tiling.copy_stages import MOST_STAGES, copy_stages, staging
+from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.matrix_units import copies_ahead
 from magweld.passes.tiling.propagation import Refusal, propagate
+from magweld.passes.tiling.register_streams import register_stream
+from magweld.passes.tiling.stream import Blocks
 from magweld.targets.device import Device, LevelKind
 
 
@@ -29,7 +34,8 @@ class SelectCopyStages(FunctionPass):
     As many as there are steps, and as have room: two tiles in the level where one of
     two stages leaves as much, else one tile. `footprint` becomes what they take. A
     subgraph without a tile, or in a cache, without a contraction whose operands are
-    staged in several steps, or with a stream, is left as it is.
+    staged in several steps is left as it is. Of a stream whose tiles lie in registers
+    as many blocks are held of what its products read.
     """
 
     name: ClassVar[str] = "select-copy-stages"
@@ -50,10 +56,14 @@ def _annotate(subgraph: Any, device: Device, most: int) -> None:
     if not {"tile", "footprint", "reduction_step"} <= set(attributes):
         return
     level = device.level(ir.StringAttr(attributes["level"]).value)
-    if level.kind is not LevelKind.EXPLICIT or "stream_step" in attributes:
+    if level.kind is not LevelKind.EXPLICIT:
         return
     body = read_body(subgraph)
     group = body.group(list(range(len(body.operators))))
+    blocks = marked_blocks(subgraph, body, group)
+    if isinstance(blocks, Blocks):
+        _annotate_rings(subgraph, group, blocks, device, most)
+        return
     tiles = propagate(group, TileAttr(attributes["tile"]).sizes)
     if isinstance(tiles, Refusal):
         return  # propagate-tiles says so
@@ -65,3 +75,21 @@ def _annotate(subgraph: Any, device: Device, most: int) -> None:
         number = ir.IntegerType.get_signless(64)
         attributes["copy_stages"] = ir.IntegerAttr.get(number, found.count)
         attributes["footprint"] = ir.IntegerAttr.get(number, found.footprint)
+
+
+def _annotate_rings(
+    subgraph: Any, group: Group, blocks: Blocks, device: Device, most: int
+) -> None:
+    """Say how many blocks of a stream are held of what products read."""
+    attributes = subgraph.attributes
+    level = device.level(ir.StringAttr(attributes["level"]).value)
+    tiles = propagate(group, TileAttr(attributes["tile"]).sizes, blocks)
+    if isinstance(tiles, Refusal):
+        return
+    stream = register_stream(group, tiles, device)
+    if isinstance(stream, Refusal) or not copies_ahead(group.nodes, device):
+        return
+    count = min(most, stream.stages(level, copies_ahead=True))
+    number = ir.IntegerType.get_signless(64)
+    attributes["copy_stages"] = ir.IntegerAttr.get(number, count)
+    attributes["footprint"] = ir.IntegerAttr.get(number, count * stream.block_bytes)

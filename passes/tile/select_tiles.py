@@ -22,7 +22,9 @@ from magweld.passes.ir.utils import located_error
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.policy import Scheduler
 from magweld.passes.tiling.propagation import Refusal
+from magweld.passes.tiling.register_streams import register_stream
 from magweld.passes.tiling.trials import Plan
+from magweld.targets.device import LevelKind
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ def _annotate(subgraph: Any, scheduler: Scheduler) -> None:
         attributes["traffic_after"] = i64(after)
     if tile is None:
         _annotate_stream(attributes, body, group, plan)
+    _annotate_registers(attributes, group, plan, scheduler.device)
     attributes["predicted_seconds"] = ir.FloatAttr.get_f64(plan.cost.seconds)
     apart = scheduler.apart(group)
     _annotate_shares(attributes, plan, apart, before)
@@ -112,6 +115,15 @@ def _annotate_stream(
     mark_stream(body, members, group, None if blocks is None else blocks.stream)
     if blocks is not None:
         attributes[STEP] = i64(blocks.size)
+
+
+def _annotate_registers(attributes: Any, group: Group, plan: Plan, device: Any) -> None:
+    """Say how many rows subgroups have of tiles that lie in registers."""
+    found = register_stream(group, plan.tiles, device)
+    level = device.level(plan.level)
+    if level.kind is LevelKind.EXPLICIT and not isinstance(found, Refusal):
+        number = ir.IntegerType.get_signless(64)
+        attributes["subgroup_rows"] = ir.IntegerAttr.get(number, found.rows)
 
 
 def _annotate_shares(

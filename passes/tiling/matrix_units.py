@@ -94,7 +94,7 @@ def matrix_work(part: OperatorTile, device: Device) -> MatrixWork | None:
         return None
     operations = 2 * part.points
     if warpgroups_for(part, device) is not None:
-        fastest = _warpgroup_instruction(node, device)
+        fastest = warpgroup_instruction(node, device)
         assert fastest is not None
         # Four subgroups read their rows together, and all columns.
         lines = rows + rows // warpgroups.ROWS * columns
@@ -123,7 +123,7 @@ def warpgroups_for(part: OperatorTile, device: Device) -> tuple[int, int] | None
     of rows of 64 halves, in several steps.
     """
     node, box = part.model, part.box
-    if _warpgroup_instruction(node, device) is None or not all(part.outside):
+    if warpgroup_instruction(node, device) is None or not all(part.outside):
         return None
     sizes = [math.ceil(interval.size) for interval in box]
     loops = matrix_loops(node, sizes)
@@ -151,7 +151,8 @@ def warpgroups_for(part: OperatorTile, device: Device) -> tuple[int, int] | None
     return warpgroups.share_among_warpgroups(tiles, columns, count)
 
 
-def _warpgroup_instruction(node: OperatorModel, device: Device) -> Instruction | None:
+def warpgroup_instruction(node: OperatorModel, device: Device) -> Instruction | None:
+    """Return the instruction by which warpgroups compute an operator, None without."""
     found = (
         one
         for one in device.instructions

@@ -27,6 +27,7 @@ from magweld.passes.tiling.regions import (
     OperatorKind,
     OperatorModel,
 )
+from magweld.passes.tiling.register_streams import streamed_reads
 from magweld.passes.tiling.steps import bordered_bytes, few_channels, one_block
 from magweld.passes.tiling.stream import Blocks
 from magweld.passes.tiling.window_products import CHANNELS, window_product
@@ -234,7 +235,7 @@ def _placed(
     if tiles.blocks is None:
         placer.one_after_another()
     else:
-        placer.in_blocks(tiles.blocks)
+        placer.in_registers() if placer.explicit else placer.in_blocks(tiles.blocks)
     placement.size = placer.memory.high_water
     return placement
 
@@ -314,6 +315,12 @@ class _Placer:
                 factor = self._like_tile(rescaled[node].maximum)
                 self.placement.factors[node] = factor
                 self._release([factor])
+
+    def in_registers(self) -> None:
+        """Place what products of a stream read in blocks: all else is in registers."""
+        stages = 1 if self.advance is None else self.advance[1]
+        for node, number, size in streamed_reads(self.parts):
+            self.placement.reads[node, node, number] = self._allocate(stages * size)
 
     def _operator(self, node: int, *, tile: bool = True) -> None:
         """Place what a loop nest reads and makes; what it reads is gone behind it."""

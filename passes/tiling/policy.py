@@ -22,6 +22,7 @@ from magweld.passes.tiling.preference import preference
 from magweld.passes.tiling.propagation import Propagation, Refusal, Tiles
 from magweld.passes.tiling.refinement import refined
 from magweld.passes.tiling.regions import OperatorKind, OperatorModel
+from magweld.passes.tiling.register_streams import stream_tiles
 from magweld.passes.tiling.stream import Blocks
 from magweld.passes.tiling.stream_choices import candidate_blocks, with_reason
 from magweld.passes.tiling.tile_sizes import candidate_tiles, divisors, root_sizes
@@ -140,7 +141,9 @@ class Scheduler:
             step: Size of the blocks of what is streamed, None for nothing; another
                 one is only for groups that cannot do without.
         """
-        candidates = candidate_blocks(group, tile_levels(self.device), step)
+        candidates = candidate_blocks(
+            group, self.device, tile_levels(self.device), step
+        )
         trials = self._trials(group)
         plans = [trials.plan(tile, blocks) for blocks in candidates]
 
@@ -227,7 +230,8 @@ def _fastest(trials: Trials, likely: Likely) -> Plan | Refusal:
     plans, refusals = rank(trials, likely=likely)
     if plans:
         return plans[0]
-    return with_reason(_closest(refusals), trials.group, trials.levels)
+    refusal = _closest(refusals)
+    return with_reason(refusal, trials.group, trials.device, trials.levels)
 
 
 def _closest(refusals: list[Refusal]) -> Refusal:
@@ -306,8 +310,16 @@ def _choices(trials: Trials) -> list[Choice]:
             *outer, rows, columns, row = sizes
             kept = [*(few[:1] for few in outer), rows, columns, row[-1:]]
             tiles = list(dict.fromkeys((*tiles, *candidate_tiles(kept))))
-    ways = candidate_blocks(trials.group, trials.levels)
-    return sorted(itertools.product(tiles, ways), key=lambda one: -math.prod(one[0]))
+    ways = candidate_blocks(trials.group, trials.device, trials.levels)
+    if trials.device.threads > 1:
+        streamed = list(stream_tiles(root)) if root.tileable else []
+        choices = [
+            *itertools.product(tiles, ways[:1]),
+            *itertools.product(streamed, ways[1:]),
+        ]
+    else:
+        choices = list(itertools.product(tiles, ways))
+    return sorted(choices, key=lambda one: -math.prod(one[0]))
 
 
 def _ending(group: Group) -> tuple[OperatorKind, Tile]:

@@ -25,6 +25,7 @@ class BodyForm(StrEnum):
     """What the body of a root is, as far as streaming has to know."""
 
     SUM = "sum"  # out + a, or out + a * b, from zero
+    WIDENED_SUM = "widened sum"  # out + a * b from zero, where a and b are widened
     MAXIMUM = "maximum"
     DIFFERENCE = "difference"
     EXPONENTIAL = "exponential"

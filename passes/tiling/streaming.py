@@ -116,7 +116,9 @@ class _Algebra:
         node = self.group.nodes[position]
         if node.form is BodyForm.MAXIMUM and not marks:
             return None
-        if node.form is not BodyForm.SUM or len(marks) > 1:
+        # Products of halves take part for exponentials, which were rounded to them.
+        sums = (BodyForm.SUM, *([BodyForm.WIDENED_SUM] if marks else []))
+        if node.form not in sums or len(marks) > 1:
             return self._needs_whole(position, "its operands")
         if not marks:
             return None

@@ -11,7 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from magweld.dialects.tile_graph.grid import grid_parts
-from magweld.passes.tiling.copy_stages import MOST_STAGES, copy_stages, staging
+from magweld.passes.tiling.copy_stages import (
+    MOST_STAGES,
+    CopyStages,
+    copy_stages,
+    staging,
+)
 from magweld.passes.tiling.cost import (
     OVERLAP_LOSS,
     Cost,
@@ -33,6 +38,7 @@ from magweld.passes.tiling.placement import (
     tile_bytes_between,
 )
 from magweld.passes.tiling.propagation import Needed, Propagation, Refusal, Tiles
+from magweld.passes.tiling.register_streams import register_stream, stream_slots
 from magweld.passes.tiling.stream import Blocks
 from magweld.passes.tiling.tile_sizes import MOST_SHAPES
 from magweld.targets.device import LAUNCH_SECONDS, Device, Level, LevelKind
@@ -206,9 +212,10 @@ class _Trial:
         best: Plan | None = None
         is_slow = False
         for level in levels:
-            if self.tiles.blocks is not None and level.kind is LevelKind.EXPLICIT:
-                continue  # the steps of a kernel are staged there, blocks are not
-            found = self._in_level(level, limit)
+            in_registers = level.kind is LevelKind.EXPLICIT and self.tiles.blocks
+            found = (self._in_registers if in_registers else self._in_level)(
+                level, limit
+            )
             if isinstance(found, Refusal):
                 refusal = min(refusal, found, key=lambda one: one.excess)
             elif found is None:
@@ -249,6 +256,37 @@ class _Trial:
         else:
             price = self._waiting(price, level)
         return Plan(level.name, self.tile, self.tiles, step, price)
+
+    def _in_registers(self, level: Level, limit: float) -> Plan | Refusal | None:
+        """The plan of a stream whose tiles lie in registers, blocks in a level."""
+        group, tiles, device = self.group, self.tiles, self.device
+        found = register_stream(group, tiles, device)
+        if isinstance(found, Refusal):
+            return found
+        ahead = copies_ahead(group.nodes, device)
+        count = found.stages(level, copies_ahead=ahead)
+        footprint = found.block_bytes * count
+        if footprint > level.capacity:
+            detail = f"{footprint} bytes needed in {level.name}, {level.capacity} there"
+            return Refusal("footprint", detail, footprint / max(level.capacity, 1))
+        work = replace(
+            self._work,
+            reuse=0,
+            waiting=0,
+            slots=stream_slots(tiles, device) * tiles.grid,
+            loaded=found.loaded * tiles.grid,
+            accessed=0,
+        )
+        loss = OVERLAP_LOSS / count
+        price = cost_of(work, group, tiles, device, level, limit, loss)
+        if price is None:
+            return None
+        if ahead:
+            price = replace(price, footprint=footprint)
+            stages = CopyStages(count, footprint)
+            steps = tiles.blocks.count if tiles.blocks is not None else 1
+            price = with_copies(price, tiles, level, steps, stages)
+        return Plan(level.name, self.tile, tiles, self.step, price)
 
     def _waiting(self, price: Cost, level: Level) -> Cost:
         """Return the cost of tiles that threads stream, whose loads are waited for."""

@@ -109,6 +109,7 @@ PURE: dict[str, Callable[..., Any]] = {
 }
 INTRINSICS: dict[str, Callable[..., Any]] = {
     "llvm.copysign.f32": np.copysign,
+    "llvm.amdgcn.exp2.f32": _exp2,
     "llvm.exp2.f32": _exp2,
     "llvm.fabs.f32": np.abs,
     "llvm.fabs.f64": np.abs,
@@ -117,5 +118,6 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
     "llvm.fma.f64": _fma_of_doubles,
     "llvm.maxnum.f32": np.fmax,
     "llvm.minnum.f32": np.fmin,
+    "llvm.nvvm.ex2.approx.ftz.f": _exp2,
     "llvm.sqrt.f32": np.sqrt,
 }

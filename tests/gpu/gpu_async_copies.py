@@ -73,7 +73,7 @@ class CopyGroups:
 
 def _copy(op: Any, block: Block) -> None:
     size = ir.IntegerAttr(op.dstElements).value
-    assert op.srcElements is None, "no copies with zeros behind them are made"
+    left = size if op.srcElements is None else block.values[op.srcElements]
     source, target = block.values[op.src], block.values[op.dst]
     assert source.dtype == target.dtype, "elements are copied as they are"
     assert size * source.dtype.itemsize in _SIZES, "cp.async has 4, 8 or 16 bytes"
@@ -87,7 +87,10 @@ def _copy(op: Any, block: Block) -> None:
     block.observe(True, target.memory, written)
     note_read(source.memory, read, block)
     note_write(target.memory, written, block)
+    # What is not read of a piece arrives as zeros.
     data = source.memory.data[read].copy()
+    some = np.broadcast_to(left, block.threads)[block.mask] * source.dtype.itemsize
+    data[np.arange(data.shape[1]) >= some[:, None]] = 0
     target.memory.data[written] = 0xFF
     target.memory.arriving[written] = True
     block.copies.opened.append(Copy(target.memory, written, data, block.mask.copy()))

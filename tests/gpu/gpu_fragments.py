@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from gpu_arithmetic import bf16_bits
 from gpu_memory import (
     Block,
     Memory,
@@ -182,10 +183,22 @@ def _mma(kind: str) -> Callable[..., np.ndarray]:
     return multiply
 
 
+def _pair(kind: str) -> Callable[..., np.ndarray]:
+    """Two numbers rounded to halves; the second one is the first element."""
+
+    def rounded(high: Any, low: Any) -> np.ndarray:
+        both = np.stack(np.broadcast_arrays(low, high), -1).astype(np.float32)
+        return bf16_bits(both) if kind == "bf16" else both.astype(np.float16)
+
+    return rounded
+
+
 INTRINSICS: dict[str, Callable[..., Any]] = {
     "llvm.amdgcn.mfma.f32.16x16x16f16": _mfma("f16", 4),
     "llvm.amdgcn.mfma.f32.16x16x16bf16.1k": _mfma("bf16", 4),
     "llvm.amdgcn.mfma.f32.16x16x4f32": _mfma("f32", 1),
+    "llvm.nvvm.ff2bf16x2.rn": _pair("bf16"),
+    "llvm.nvvm.ff2f16x2.rn": _pair("f16"),
     "llvm.nvvm.mma.m16n8k16.row.col.f32.f32": _mma("f16"),
     "llvm.nvvm.mma.m16n8k16.row.col.bf16": _mma("bf16"),
 }

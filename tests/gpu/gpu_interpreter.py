@@ -13,6 +13,7 @@ from typing import Any
 
 import gpu_async_copies
 import gpu_fragments
+import gpu_inline_products
 import gpu_warpgroups
 import numpy as np
 from gpu_arithmetic import (
@@ -203,10 +204,14 @@ def _if(op: Any, block: Block) -> None:
 def _for(op: Any, block: Block) -> None:
     bounds = (op.lowerBound, op.upperBound, op.step)
     lower, upper, step = (int(block.values[v]) for v in bounds)
-    assert not list(op.results), "scf.for with results"
+    carried = [block.values[v] for v in op.initArgs]
+    *_, terminator = op.body.operations
     for index in range(lower, upper, step):
         block.values[op.induction_variable] = np.int64(index)
+        block.values.update(zip(op.inner_iter_args, carried, strict=True))
         _run(op.body, block)
+        carried = [block.values[v] for v in terminator.operands]
+    block.values.update(zip(op.results, carried, strict=True))
 
 
 def _barrier(op: Any, block: Block) -> None:
@@ -302,6 +307,7 @@ def _bitcast(op: Any, block: Block) -> None:
 _HANDLERS: dict[str, Callable[[Any, Block], None]] = {
     **gpu_async_copies.HANDLERS,
     **gpu_fragments.HANDLERS,
+    **gpu_inline_products.HANDLERS,
     **gpu_warpgroups.HANDLERS,
     "arith.bitcast": _bitcast,
     "arith.cmpf": _compare,

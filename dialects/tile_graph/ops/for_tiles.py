@@ -52,6 +52,7 @@ class ForTilesOp(Operation, name="for_tiles"):
         footprint: Optional; bytes of the level that the places of a tile may take.
         copy_stages: Optional; how many steps of staged operands their places hold.
         nontemporal: Optional; numbers of the results that are stored past the caches.
+        subgroup_rows: Optional; rows that a subgroup has in registers.
         runtime: Optional; the loop whose extent a call tells.
     """
 

@@ -32,6 +32,7 @@ _LEAST_OF_INTEGER = {
     "footprint": 0,
     "reduction_step": 1,
     "stream_step": 1,
+    "subgroup_rows": 16,
     "traffic_after": 0,
     "traffic_before": 0,
 }
@@ -58,6 +59,8 @@ class SubgraphOp(Operation, name="subgraph"):
             where the level of the tiles is one: such a tile is copied out of its place.
         stream_step: Optional; how much of the dimension that goes over its edges with
             `stream` is computed at a time.
+        subgroup_rows: Optional; how many rows of the tiles of a stream each of four
+            subgroups has in registers: the level holds blocks of what products read.
         implementation: Optional; "generated" code or a "library" call.
         footprint: Optional; bytes that one tile needs at `level`.
         traffic_before, traffic_after: Optional; bytes moved from and to the

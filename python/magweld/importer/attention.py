@@ -20,12 +20,15 @@ class AttentionOptions:
         is_causal: Query i sees the keys 0..i.
         scale: Factor of the scores; 1/sqrt(head size) where None.
         dropout: Probability to drop a weight.
+        rounded: Type of queries, keys and values where scores are f32: weights are
+            rounded to it before they are multiplied.
     """
 
     mask: Tensor | None = None
     is_causal: bool = False
     scale: float | None = None
     dropout: float = 0.0
+    rounded: torch.dtype | None = None
 
 
 def attention(
@@ -48,7 +51,8 @@ def attention(
     key, value = _repeat_heads(key, query), _repeat_heads(value, query)
     size = query.shape[-1]
     scale = 1.0 / math.sqrt(size) if options.scale is None else options.scale
-    scores = _batched(query, key.transpose(-2, -1))
+    wide = query.dtype if options.rounded is None else torch.float32
+    scores = _batched(query, key.transpose(-2, -1), wide)
     if scale != 1.0:
         scores = scores * scale
     scores = _hide(scores, options)
@@ -56,7 +60,9 @@ def attention(
     if options.dropout:
         kept = 1 - options.dropout
         weights = weights * (bernoulli(weights, kept) / kept)
-    return _batched(weights, value), log_sum
+    if options.rounded is not None:
+        weights = weights.to(options.rounded)
+    return _batched(weights, value, wide), log_sum
 
 
 def _repeat_heads(x: Tensor, query: Tensor) -> Tensor:
@@ -71,12 +77,16 @@ def _repeat_heads(x: Tensor, query: Tensor) -> Tensor:
     )
 
 
-def _batched(left: Tensor, right: Tensor) -> Tensor:
-    """Return the product over the last two dims with all others as one batch."""
+def _batched(left: Tensor, right: Tensor, wide: torch.dtype) -> Tensor:
+    """Return the product over the last two dims with all others as one batch.
+
+    It sums in a type that factors are widened to.
+    """
     batch = left.shape[:-2]
     count = math.prod(batch)
     product = torch.bmm(
-        left.reshape(count, *left.shape[-2:]), right.reshape(count, *right.shape[-2:])
+        left.reshape(count, *left.shape[-2:]).to(wide),
+        right.reshape(count, *right.shape[-2:]).to(wide),
     )
     return product.view(*batch, *product.shape[-2:])
 
@@ -85,12 +95,14 @@ def _hide(scores: Tensor, options: AttentionOptions) -> Tensor:
     mask = options.mask
     if options.is_causal:
         queries, keys = scores.shape[-2:]
-        rows = torch.arange(queries).unsqueeze(1)
-        mask = rows >= torch.arange(keys).unsqueeze(0)
+        device = scores.device
+        # Numbers of their own: a tensor that is rows and columns cannot be streamed.
+        rows = torch.arange(1, queries + 1, device=device).unsqueeze(1)
+        mask = rows > torch.arange(keys, device=device).unsqueeze(0)
     if mask is None:
         return scores
     if mask.dtype is torch.bool:
-        hidden = torch.scalar_tensor(-math.inf, dtype=scores.dtype)
+        hidden = _number(-math.inf, scores)
         return torch.where(mask, scores, hidden)
     return scores + mask
 
@@ -100,14 +112,18 @@ def _softmax(scores: Tensor, *, may_hide_rows: bool) -> tuple[Tensor, Tensor]:
     highest = scores.amax(-1)
     if may_hide_rows:
         # A hidden row has no highest score: its exponentials become 0, not nan.
-        lowest = torch.scalar_tensor(-math.inf, dtype=scores.dtype)
-        zero = torch.scalar_tensor(0.0, dtype=scores.dtype)
+        lowest = _number(-math.inf, scores)
+        zero = _number(0.0, scores)
         highest = torch.where(highest == lowest, zero, highest)
     exponentials = torch.exp(scores - highest.unsqueeze(-1))
     total = exponentials.sum(-1)
     log_sum = highest + torch.log(total)
     if may_hide_rows:
-        zero = torch.scalar_tensor(0.0, dtype=scores.dtype)
-        one = torch.scalar_tensor(1.0, dtype=scores.dtype)
+        zero = _number(0.0, scores)
+        one = _number(1.0, scores)
         total = torch.where(total == zero, one, total)
     return exponentials * torch.reciprocal(total).unsqueeze(-1), log_sum
+
+
+def _number(value: float, like: Tensor) -> Tensor:
+    return torch.full((), value, dtype=like.dtype, device=like.device)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,11 +20,20 @@ from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
 
 from magweld import env
+from magweld.importer.attention import AttentionOptions, attention
 from magweld.importer.dtypes import GENERATED, HALVES, is_arranged, is_half, widened
 
 aten = torch.ops.aten
 
 Part = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What an operator gives, of which nothing is left to compute."""
+
+    result: Any
+
 
 # Rows of a product that take less time than the other operand takes from memory.
 # 768 x 768 weights of bf16 and one row: 63 us in a kernel, 116 by a call of torch.
@@ -64,6 +74,8 @@ def parts_in_single_precision(
 
     def parts(*args: Any, **kwargs: Any) -> Any:
         prepared = prepare(*args, **kwargs)
+        if isinstance(prepared, _Done):
+            return pytree.tree_map(_like, prepared.result, expected)
         if prepared is NotImplemented or isinstance(prepared, Tensor):
             return prepared
         if isinstance(expected, Tensor) and is_half(expected):
@@ -263,10 +275,30 @@ def _is_cheap(
 
 
 def _attention(query: Tensor, key: Tensor, *args: Any, **options: Any) -> Any:
+    if is_on_gpu(query) and is_half(query):
+        return _rounded_attention(query, key, *args, **options)
     many = query.shape[-2] * key.shape[-2] > _MANY_SCORES
     if many and _multiplies_bfloat(query) and not _generates_pairs():
         return NotImplemented
     return (query, key, *args), options
+
+
+def _rounded_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> Any:
+    """Round weights as well, as torch's kernels for GPUs do, which multiply halves."""
+    if dropout_p:
+        return NotImplemented
+    mask = _widened(attn_mask)
+    options = AttentionOptions(mask, is_causal, scale, rounded=query.dtype)
+    return _Done(attention(query, key, value, options))
 
 
 def _interpolated(x: Tensor, *args: Any) -> Any:

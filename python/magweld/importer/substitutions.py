@@ -57,8 +57,10 @@ def _scaled_dot_product_attention(
     if len(batches) != 1 or not (on_gpu or query.dtype in GENERATED_FLOATS):
         return NotImplemented
     if on_gpu:
-        query, key, value, attn_mask = map(widened, (query, key, value, attn_mask))
-    options = AttentionOptions(attn_mask, is_causal, scale, dropout_p)
+        attn_mask = widened(attn_mask)
+    # Torch multiplies halves there: weights are rounded, scores are not.
+    rounded = dtype if on_gpu else None
+    options = AttentionOptions(attn_mask, is_causal, scale, dropout_p, rounded)
     return attention(query, key, value, options)[0].to(dtype)
 
 

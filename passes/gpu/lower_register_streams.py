@@ -1,0 +1,147 @@
+"""Owns lower-register-streams: streams whose tiles subgroups have in registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from magweld.bindings import arith, func, gpu, ir
+from magweld.dialects.tile_graph import SUBGROUP_ROWS
+from magweld.passes.gpu.lane_layouts import FRAGMENT_ROWS, LAYOUTS, LaneLayout
+from magweld.passes.gpu.register_tiles import Lanes
+from magweld.passes.gpu.stream_kernel import StreamKernel
+from magweld.passes.gpu.streamed_operands import StreamLoop
+from magweld.passes.gpu.structure import block_loop_of, kernels_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import located_error
+from magweld.passes.tiling.register_streams import SUBGROUPS
+
+_STAGES = "tile_graph.copy_stages"
+
+
+@dataclass(frozen=True)
+class LowerRegisterStreams(Pass):
+    """Make launches of kernels whose tiles lie in the registers of subgroups.
+
+    Those with `tile_graph.subgroup_rows`, as the plan says: each of four subgroups has
+    so many rows of a tile, and all of their columns. Results of matrix instructions
+    are, as lanes have them, operands of others (`lane_layouts.py`), so that of
+
+        scf.for %k = 0 to 2048 step 64 iter_args(%max, %sum, %out) {
+          %s = product of %q and rows %k .. of %keys
+          ... maxima and sums of the rows of %s, exponentials %p ...
+          %o = product of %p and rows %k .. of %values, added to %out
+        }
+
+    nothing but the blocks of keys and values goes through shared memory: a ring for
+    each has `tile_graph.copy_stages` slots. Lanes that share a row combine what they
+    have of it by shuffles. What the loop carries is a value for each element.
+
+    Columns behind the end of the last block change nothing: their factors are zeros,
+    and reductions leave them out.
+    """
+
+    name: ClassVar[str] = "lower-register-streams"
+
+    matrix: Annotated[str, "family of matrix instructions"] = ""
+    has_async_copies: Annotated[bool, "whether threads go on while they copy"] = False
+    has_warpgroups: Annotated[
+        bool, "whether four subgroups compute products together"
+    ] = False
+
+    def run(self, module: Any) -> None:
+        """Lower the kernels of the module that have such tiles."""
+        for kernel in kernels_of(module):
+            if SUBGROUP_ROWS in kernel.attributes:
+                with kernel.location:
+                    self._lower(kernel)
+
+    def _lower(self, kernel: func.FuncOp) -> None:
+        if self.matrix not in LAYOUTS:
+            raise located_error(kernel, "expected a target with matrix instructions")
+        layout = LAYOUTS[self.matrix]
+        rows = ir.IntegerAttr(kernel.attributes[SUBGROUP_ROWS]).value
+        if rows < FRAGMENT_ROWS or rows % FRAGMENT_ROWS:
+            raise located_error(
+                kernel, f"expected whole fragments of 16 rows, got {rows} rows"
+            )
+        stages = 1
+        if self.has_async_copies:
+            stages = 2
+        if self.has_async_copies and _STAGES in kernel.attributes:
+            stages = max(2, ir.IntegerAttr(kernel.attributes[_STAGES]).value)
+        how = {
+            "has_async_copies": self.has_async_copies,
+            "has_warpgroups": self.has_warpgroups,
+        }
+        _Launch(kernel, layout, rows // FRAGMENT_ROWS, stages, how).build()
+
+
+class _Launch:
+    """Builds the launch of a kernel, which replaces its loop over tiles."""
+
+    def __init__(
+        self,
+        kernel: func.FuncOp,
+        layout: LaneLayout,
+        fragments: int,
+        stages: int,
+        how: dict[str, bool],
+    ) -> None:
+        self._kernel = kernel
+        self._loop = block_loop_of(kernel)
+        self._layout = layout
+        self._fragments = fragments
+        self._stages = stages
+        self._how = how
+
+    def build(self) -> None:
+        """Build it in a function on buffers, and drop the kernel on tensors."""
+        kernel, threads = self._kernel, SUBGROUPS * self._layout.subgroup
+        types = [_buffer(argument.type) for argument in kernel.arguments]
+        with ir.InsertionPoint(kernel):
+            made = func.FuncOp(kernel.name.value, (types, []))
+        for named in kernel.attributes:
+            if named not in ("function_type", "sym_name", "arg_attrs", "res_attrs"):
+                made.attributes[named] = kernel.attributes[named]
+        *_, shared = StreamLoop.of(self._loop).starts(
+            self._stages, has_warpgroups=self._how["has_warpgroups"]
+        )
+        with ir.InsertionPoint(made.add_entry_block()):
+            one = arith.ConstantOp(ir.IndexType.get(), 1).result
+            (upper,) = self._loop.staticUpperBound
+            grid = arith.ConstantOp(ir.IndexType.get(), upper).result
+            size = arith.ConstantOp(ir.IndexType.get(), threads).result
+            i32 = ir.IntegerType.get_signless(32)
+            launch = gpu.LaunchOp(
+                (grid, one, one),
+                (size, one, one),
+                dynamic_shared_memory_size=arith.ConstantOp(i32, shared).result,
+            )
+            func.ReturnOp([])
+        block = launch.operation.regions[0].blocks[0]
+        with ir.InsertionPoint(block):
+            anchor = arith.ConstantOp(ir.IndexType.get(), 0)
+            end = gpu.TerminatorOp()
+        arguments = list(block.arguments)
+        lanes = Lanes(
+            self._layout,
+            self._fragments,
+            arguments[3],
+            lambda: ir.InsertionPoint(anchor),
+        )
+        with ir.InsertionPoint(end):
+            StreamKernel(
+                self._loop,
+                dict(zip(kernel.arguments, made.arguments, strict=True)),
+                lanes,
+                arguments[0],
+                self._stages,
+                **self._how,
+            ).build()
+        kernel.erase()
+
+
+def _buffer(type_: Any) -> Any:
+    tensor = ir.RankedTensorType(type_)
+    return ir.MemRefType.get(list(tensor.shape), tensor.element_type)

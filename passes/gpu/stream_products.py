@@ -1,0 +1,349 @@
+"""Owns products of tiles whose rows lie in registers: operands, and instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from magweld.bindings import arith, ir, memref, nvgpu, vector
+from magweld.passes.gpu.lane_layouts import STEPS
+from magweld.passes.gpu.linalg_structure import LoopNest, inputs_of, outputs_of
+from magweld.passes.gpu.matrix_calls import half_pair, multiplied, vector_of
+from magweld.passes.gpu.matrix_instructions import MatrixInstruction
+from magweld.passes.gpu.register_tiles import (
+    Along,
+    Held,
+    Lanes,
+    Place,
+    Splat,
+    Stored,
+    Tile,
+    applied,
+    plus,
+    sum_of,
+)
+from magweld.passes.gpu.stream_rings import Ring
+from magweld.passes.gpu.stream_warpgroups import descriptors, warpgroup_sums
+from magweld.passes.gpu.structure import element_bytes
+from magweld.passes.ir.constants import constant_number
+from magweld.passes.ir.utils import located_error
+
+# Rows of a matrix that `ldmatrix` loads, and its elements of a row.
+_MATRIX = 8
+
+
+@dataclass(frozen=True)
+class ProductLoops:
+    """The loops of a product of two matrices.
+
+    Attributes:
+        row: Of the rows of the result.
+        column: Of its columns.
+        step: Of the reduction.
+        left: Number of the operand that has the rows.
+    """
+
+    row: int
+    column: int
+    step: int
+    left: int
+
+    @staticmethod
+    def of(op: Any, nest: LoopNest) -> ProductLoops:
+        """Return the loops.
+
+        Raises:
+            PassError: It is no product of two matrices; located at it.
+        """
+        long = [n for n in nest.parallel if nest.extents[n] > 1]
+        steps = [n for n in nest.reduction if nest.extents[n] > 1]
+        if len(long) != 2 or len(steps) != 1 or len(inputs_of(op)) != 2:
+            raise located_error(op, "expected a product of two matrices")
+        row, column = long
+        left = 0 if row in nest.maps[0] else 1
+        if column in nest.maps[left] or row in nest.maps[1 - left]:
+            raise located_error(op, "expected a product of two matrices")
+        return ProductLoops(row, column, steps[0], left)
+
+
+@dataclass(frozen=True)
+class StreamProduct:
+    """A product.
+
+    Attributes:
+        op: The operation.
+        nest: Its loops.
+        loops: What they are.
+        lanes: Who computes.
+    """
+
+    op: Any
+    nest: LoopNest
+    loops: ProductLoops
+    lanes: Lanes
+
+    @property
+    def instruction(self) -> MatrixInstruction:
+        """What computes it.
+
+        Raises:
+            PassError: Nothing does; located at the product.
+        """
+        types = {str(v.type.element_type) for v in inputs_of(self.op)}
+        (element,) = types if len(types) == 1 else ("",)
+        found = self.lanes.layout.instruction(element)
+        if found is None:
+            raise located_error(self.op, f"no matrix instruction for {sorted(types)}")
+        return found
+
+    def operands(self, tile: Tile) -> list[list[list[Any]]]:
+        """Build what a lane has of the left factor: by fragment, step and register."""
+        steps = -(-self.nest.extents[self.loops.step] // STEPS)
+        return [
+            [self._operand(tile, fragment, step) for step in range(steps)]
+            for fragment in range(self.lanes.fragments)
+        ]
+
+    def build(
+        self, left: Sequence[Sequence[Sequence[Any]]], ring: Ring, at: Any, start: Tile
+    ) -> Held:
+        """Build the product and what it is added to.
+
+        Args:
+            left: Operands of the left factor.
+            ring: Where blocks of the right one lie.
+            at: Position of the block in the stream.
+            start: What is added to.
+        """
+        if ring.swizzled is not None:
+            sums = self._by_warpgroups(left, ring, ring.first_row(at), start)
+        else:
+            sums = self._by_subgroups(left, ring, ring.first_row(at), start)
+        values = {
+            tuple(self._key(*one)): value
+            for place, found in sums.items()
+            for one, value in zip(self.lanes.layout.result(*place), found, strict=True)
+        }
+        shape = tuple(outputs_of(self.op)[0].type.shape)
+        return Held(self._along(), shape, values)
+
+    @property
+    def _pieces(self) -> int:
+        layout = self.lanes.layout
+        return layout.columns(self.nest.extents[self.loops.column]) // layout.width
+
+    def _sums(self, start: Tile) -> dict[tuple[int, int], list[Any]]:
+        """What is added to, by fragment of rows and piece of columns."""
+        return {
+            (fragment, piece): [
+                start.at(self._key(*one))
+                for one in self.lanes.layout.result(fragment, piece)
+            ]
+            for fragment in range(self.lanes.fragments)
+            for piece in range(self._pieces)
+        }
+
+    def _by_subgroups(
+        self,
+        left: Sequence[Sequence[Sequence[Any]]],
+        ring: Ring,
+        first: Any,
+        start: Tile,
+    ) -> dict[tuple[int, int], list[Any]]:
+        layout, name = self.lanes.layout, self.instruction.name
+        factor = _RightFactor(self, ring, first)
+        sums = self._sums(start)
+        for step in range(len(left[0])):
+            rights = factor.load(self._pieces, step)
+            for fragment, piece in sums:
+                ours, right = left[fragment][step], rights[piece]
+                if layout.family != "mma":
+                    ours, right = right, ours  # of transposed products
+                sums[fragment, piece] = multiplied(
+                    name, ours, right, sums[fragment, piece]
+                )
+        return sums
+
+    def _by_warpgroups(
+        self,
+        left: Sequence[Sequence[Sequence[Any]]],
+        ring: Ring,
+        first: Any,
+        start: Tile,
+    ) -> dict[tuple[int, int], list[Any]]:
+        factor = _RightFactor(self, ring, first)
+        across = not factor.steps_side_by_side
+        assert ring.swizzled is not None, "asked of those"
+        view = ring.buffer.owner.opview
+        steps = len(left[0])
+        rights = descriptors(view, ring.swizzled, first, steps, across=across)
+        sums = self._sums(start)
+        columns = self._pieces * self.lanes.layout.wide
+        for fragment in range(self.lanes.fragments):
+            places = [(fragment, piece) for piece in range(self._pieces)]
+            before = [value for place in places for value in sums[place]]
+            fresh = isinstance(start, Splat) and constant_number(start.value) == 0
+            found = warpgroup_sums(
+                left[fragment],
+                rights,
+                None if fresh else before,
+                columns,
+                across=across,
+            )
+            width = len(found) // len(places)
+            for number, place in enumerate(places):
+                sums[place] = found[number * width : (number + 1) * width]
+        return sums
+
+    def _along(self) -> tuple[Along, ...]:
+        known = {self.loops.row: Along.ROWS, self.loops.column: Along.COLUMNS}
+        written = self.nest.output_maps[0]
+        return tuple(
+            Along.NOTHING if n is None else known.get(n, Along.NOTHING) for n in written
+        )
+
+    def _key(self, row: int, column: int) -> list[Place]:
+        numbers = {Along.ROWS: row, Along.COLUMNS: column, Along.NOTHING: 0}
+        return [Place(along, numbers[along]) for along in self._along()]
+
+    def _operand(self, tile: Tile, fragment: int, step: int) -> list[Any]:
+        return [
+            self._register(tile, elements)
+            for elements in self.lanes.layout.operand(fragment, step)
+        ]
+
+    def _register(self, tile: Tile, elements: Sequence[tuple[int, int]]) -> Any:
+        """Build neighbours of a row of the left factor, as one operand."""
+        map_ = self.nest.maps[self.loops.left]
+        places = [self._left_places(map_, *one) for one in elements]
+        if isinstance(tile, Stored):
+            return loaded_neighbours(tile, places)
+        extent = self.nest.extents[self.loops.step]
+        values = [tile.at(one) for one in places]
+        for number, (_, column) in enumerate(elements):
+            place = Place(Along.COLUMNS, column)
+            if self.lanes.is_behind(place, extent):
+                zero = arith.ConstantOp(
+                    values[number].type, ir.FloatAttr.get(values[number].type, 0.0)
+                ).result
+                inside = self.lanes.inside(place, extent)
+                values[number] = arith.SelectOp(inside, values[number], zero).result
+        pair = half_pair(*values) if len(values) == 2 else None
+        return vector_of(values) if pair is None else pair
+
+    def _left_places(
+        self, map_: Sequence[int | None], row: int, column: int
+    ) -> list[Place]:
+        known = {
+            self.loops.row: Place(Along.ROWS, row),
+            self.loops.step: Place(Along.COLUMNS, column),
+        }
+        return [Place() if n is None else known.get(n, Place()) for n in map_]
+
+
+def loaded_neighbours(tile: Stored, places: Sequence[Sequence[Place]]) -> Any:
+    """Load neighbours along the columns, at once where they lie side by side."""
+    columns = [n for n, one in enumerate(places[0]) if one.along is Along.COLUMNS]
+    element = ir.MemRefType(tile.memory.type).element_type
+    strides, _ = ir.MemRefType(tile.memory.type).get_strides_and_offset()
+    width = len(places)
+    known = [o for o in tile.offsets if isinstance(o, int)]
+    aligned = all(o % width == 0 for o in known)
+    aligned = aligned and all(s % width == 0 for s in strides if s != 1)
+    if [tile.distance(n) for n in columns] == [1] and aligned:
+        size = width * element_bytes(element)
+        type_ = ir.VectorType.get([width], element)
+        indices = tile.indices(places[0])
+        return vector.LoadOp(type_, tile.memory, indices, alignment=size).result
+    return vector_of([tile.at(one) for one in places])
+
+
+@dataclass(frozen=True)
+class _RightFactor:
+    """A block of the right factor in a slot.
+
+    Attributes:
+        product: What reads it.
+        ring: Where it lies.
+        first: The first row of the slot.
+    """
+
+    product: StreamProduct
+    ring: Ring
+    first: Any
+
+    @property
+    def steps_side_by_side(self) -> bool:
+        """Whether rows go along the reduction."""
+        loops, nest = self.product.loops, self.product.nest
+        map_ = nest.maps[1 - loops.left]
+        long = [n for n in map_ if n is not None and nest.extents[n] > 1]
+        return long[-1] == loops.step
+
+    def load(self, pieces: int, step: int) -> list[list[Any]]:
+        """Build what a lane has of some pieces of the columns, of one step."""
+        if self.product.lanes.layout.family == "mma":
+            return self._load_matrices(pieces, step)
+        return [self._load_vector(piece, step) for piece in range(pieces)]
+
+    def _load_matrices(self, pieces: int, step: int) -> list[list[Any]]:
+        """Load two matrices for a piece, of two pieces at once, by `ldmatrix`."""
+        found = []
+        for piece in range(0, pieces, 2):
+            count = 2 * min(2, pieces - piece)
+            type_ = ir.VectorType.get([count, 2], self.ring.block.element)
+            loaded = nvgpu.LdMatrixOp(
+                type_,
+                self.ring.buffer,
+                self._matrix_row(piece, step),
+                not self.steps_side_by_side,
+                count,
+            ).result
+            parts = [vector.ExtractOp(loaded, [], [n]).result for n in range(count)]
+            found += [parts[n : n + 2] for n in range(0, count, 2)]
+        return found
+
+    def _matrix_row(self, piece: int, step: int) -> list[Any]:
+        """Build where the row of a matrix begins that a lane names.
+
+        Matrices are two steps of eight of the first piece, then those of the second.
+        """
+        lane = ir.AffineExpr.get_dim(0) % self.product.lanes.layout.subgroup
+        matrix = ir.AffineExpr.get_floor_div(lane, _MATRIX)
+        line = ir.AffineExpr.get_floor_div(matrix, 2) * _MATRIX
+        deep = matrix % 2 * _MATRIX
+        if self.steps_side_by_side:
+            line = line + lane % _MATRIX
+        else:
+            deep = deep + lane % _MATRIX
+        thread = [self.product.lanes.thread]
+        at_line = plus(applied(line, thread), piece * _MATRIX)
+        at_step = plus(applied(deep, thread), step * STEPS)
+        if self.steps_side_by_side:
+            return [sum_of(self.first, at_line), at_step]
+        return [sum_of(self.first, at_step), at_line]
+
+    def _load_vector(self, piece: int, step: int) -> list[Any]:
+        """Load four steps of a column, in one go where they lie side by side."""
+        lanes = self.product.lanes
+        layout = lanes.layout
+        thread = ir.AffineExpr.get_dim(0)
+        line = applied(thread % layout.wide, [lanes.thread])
+        deep = applied(layout.first_column(thread), [lanes.thread])
+        at_line, at_step = plus(line, piece * layout.wide), plus(deep, step * STEPS)
+        element = self.ring.block.element
+        if self.steps_side_by_side:
+            type_ = ir.VectorType.get([layout.width], element)
+            place = [sum_of(self.first, at_line), at_step]
+            size = layout.width * element_bytes(element)
+            return [
+                vector.LoadOp(type_, self.ring.buffer, place, alignment=size).result
+            ]
+        values = [
+            memref.LoadOp(
+                self.ring.buffer, [sum_of(self.first, plus(at_step, n)), at_line]
+            ).result
+            for n in range(layout.width)
+        ]
+        return [vector_of(values)]

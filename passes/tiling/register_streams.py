@@ -1,0 +1,314 @@
+"""Owns streams whose tiles lie in registers of a GPU: which may, what they take.
+
+Each of four subgroups has some rows of a tile, all of their columns, and the sums of
+these. Results of matrix instructions are operands of the next ones as they are, so
+that nothing but the blocks of what products read goes through shared memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from magweld.passes.tiling import warpgroups
+from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.matrix_units import (
+    instruction_for,
+    matrix_loops,
+    warpgroup_instruction,
+)
+from magweld.passes.tiling.needs import OperatorTile
+from magweld.passes.tiling.propagation import Refusal, Tiles
+from magweld.passes.tiling.regions import STREAM, OperatorKind, OperatorModel
+from magweld.passes.tiling.stream import Blocks
+from magweld.targets.device import Device, Instruction, Level
+
+# Subgroups that share the rows of a tile, and rows of a fragment.
+SUBGROUPS = 4
+FRAGMENT = 16
+# Sizes of the blocks, and blocks that a stream has at least.
+BLOCKS = (32, 64, 128)
+_LEAST_BLOCKS = 2
+# Registers of a thread for elements of tiles: the rest is for addresses, and for what
+# an operation makes.
+_MOST_REGISTERS = 208
+# Bytes of a piece that a thread copies, and of a sum.
+_PIECE = 16
+_SUM = 4
+# Blocks of the launch that a multiprocessor is to have together, and most slots.
+_BESIDE = 2
+_MOST_STAGES = 3
+
+
+def ring_pitch(columns: int, element: int) -> int:
+    """Return the elements from row to row of a slot: an odd number of 16 bytes."""
+    piece = _PIECE // element
+    pieces = -(-columns // piece)
+    return (pieces + 1 - pieces % 2) * piece
+
+
+@dataclass(frozen=True)
+class RegisterStream:
+    """How a streamed tile lies in registers.
+
+    Attributes:
+        rows: Rows that a subgroup has.
+        rings: Bytes of a block of everything that products read in blocks, by the
+            node and the number of the read.
+        loaded: Bytes that subgroups load from shared memory for a tile.
+        matrix_operations: Of the products of a tile.
+    """
+
+    rows: int
+    rings: tuple[tuple[tuple[int, int], int], ...]
+    loaded: int
+    matrix_operations: int
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a slot of every ring."""
+        return sum(size for _, size in self.rings)
+
+    def stages(self, level: Level, *, copies_ahead: bool) -> int:
+        """Return how many slots rings have."""
+        if not copies_ahead:
+            return 1
+        room = level.capacity // _BESIDE // max(1, self.block_bytes)
+        return max(2, min(_MOST_STAGES, room))
+
+    def footprint(self, level: Level, *, copies_ahead: bool) -> int:
+        """Return the bytes of shared memory of a tile."""
+        return self.block_bytes * self.stages(level, copies_ahead=copies_ahead)
+
+
+def register_stream(
+    group: Group, tiles: Tiles, device: Device
+) -> RegisterStream | Refusal:
+    """Return how the tiles of a stream lie in registers, or why they do not."""
+    blocks = tiles.blocks
+    if blocks is None:
+        return Refusal("no-stream", "nothing is streamed")
+    return _Reading(group, tiles, blocks, device).run()
+
+
+def stream_tiles(root: OperatorModel) -> Iterator[tuple[int, ...]]:
+    """Yield the tiles of a result that subgroups may have in registers: whole rows."""
+    *others, columns = root.whole_tile
+    for rows in (2 * SUBGROUPS * FRAGMENT, SUBGROUPS * FRAGMENT):
+        for loop, extent in enumerate(others):
+            if extent % rows == 0:
+                sizes = [1] * len(others)
+                sizes[loop] = rows
+                yield (*sizes, columns)
+
+
+def stream_slots(tiles: Tiles, device: Device) -> float:
+    """Return the operations that the arithmetic of a tile takes the time of."""
+    slots = 0.0
+    for part in tiles.parts:
+        instruction = instruction_for(part.model, device)
+        if instruction is None:
+            slots += part.points * part.model.flops
+        else:
+            rate = _instruction(part, device, instruction).gflops
+            slots += 2 * part.points * device.peak_gflops / rate
+    return slots
+
+
+def streamed_reads(parts: Sequence[OperatorTile]) -> Iterator[tuple[int, int, int]]:
+    """Yield what products read in blocks: the node, the read and bytes of a block."""
+    for node, part in enumerate(parts):
+        if part.model.kind is OperatorKind.CONTRACTION:
+            right = right_factor(part)
+            yield node, right, _ring(part, right)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Reads a streamed tile, operator by operator."""
+
+    group: Group
+    tiles: Tiles
+    blocks: Blocks
+    device: Device
+
+    def run(self) -> RegisterStream | Refusal:
+        whole = self.blocks.stream.extent // self.blocks.size
+        if whole < _LEAST_BLOCKS:
+            return Refusal("no-stream", f"{whole} whole blocks")
+        found = next(self._violations(), None)
+        if found is not None:
+            return Refusal("no-stream", found)
+        products = self._products()
+        rows = {_sides(part)[0] for _, part in products}
+        (lines,) = rows
+        rings = tuple(((n, r), size) for n, r, size in streamed_reads(self.tiles.parts))
+        loaded = sum(
+            [
+                self._loaded(part, size)
+                for (_, size), (_, part) in zip(rings, products, strict=True)
+            ]
+        )
+        operations = sum(2 * part.points for _, part in products)
+        return RegisterStream(lines // SUBGROUPS, rings, loaded, operations)
+
+    def _violations(self) -> Iterator[str]:
+        stream = self.blocks.stream
+        products = self._products()
+        sums = [node for node, _ in products if stream.accumulates(self.group, node)]
+        if not sums:
+            yield "no product is summed over the stream"
+        if any(stream.loops[node] is None for node, _ in products):
+            yield "a product is no part of it"
+        if len(self.group.stored) > 1:
+            yield "several results are stored"
+        for node, part in enumerate(self.tiles.parts):
+            yield from self._operator_violations(node, part)
+        rows = {_sides(part)[0] for _, part in products if _is_of_matrices(part)}
+        if len(rows) != 1 or not rows <= {
+            SUBGROUPS * FRAGMENT,
+            SUBGROUPS * FRAGMENT * 2,
+        }:
+            yield f"{sorted(rows)} rows of products, which no subgroups share"
+            return
+        registers = self._registers(products)
+        if registers > _MOST_REGISTERS:
+            yield f"{registers} registers, {_MOST_REGISTERS} there"
+
+    def _operator_violations(self, node: int, part: OperatorTile) -> Iterator[str]:
+        model = part.model
+        name, kind = model.name, model.kind
+        if len(model.writes) != 1 or any(r.padded or r.gathered for r in model.reads):
+            yield f"{name} reads or writes something else than tiles"
+        if any(expr is None for read in model.reads for expr in read.index):
+            yield f"{name} reads all of something"
+        elif kind is OperatorKind.CONTRACTION:
+            yield from self._product_violations(node, part)
+        elif kind is OperatorKind.REDUCTION:
+            long = [n for n in model.reduction if part.box[n].size > 1]
+            if long != [self.blocks.stream.loops[node]]:
+                yield f"{name} reduces something else than the stream"
+        elif kind is not OperatorKind.ELEMENTWISE:
+            yield f"{name} is no product, reduction or element by element"
+
+    def _product_violations(self, node: int, part: OperatorTile) -> Iterator[str]:
+        model = part.model
+        if instruction_for(model, self.device) is None:
+            yield f"no matrix instructions for {model.name}"
+            return
+        if not _is_of_matrices(part):
+            yield f"{model.name} is no product of two matrices"
+            return
+        _, columns, steps = _sides(part)
+        stream = self.blocks.stream
+        fixed = steps if stream.loops[node] not in model.reduction else columns
+        if fixed % FRAGMENT:
+            yield f"{fixed} columns or steps of {model.name} are no whole fragments"
+        right = right_factor(part)
+        if not part.outside[right] or not _moves(part, right):
+            yield f"{model.name} reads no blocks of a tensor"
+        elif not _has_rows(part, right):
+            yield f"what {model.name} reads has no rows of 16 bytes"
+        left = 1 - right
+        if part.outside[left] and _moves(part, left):
+            yield f"both factors of {model.name} are streamed"
+
+    def _products(self) -> list[tuple[int, OperatorTile]]:
+        return [
+            (node, part)
+            for node, part in enumerate(self.tiles.parts)
+            if part.model.kind is OperatorKind.CONTRACTION
+        ]
+
+    def _loaded(self, part: OperatorTile, size: int) -> int:
+        """Bytes of blocks that subgroups load for a product: warpgroups load together.
+
+        They do so for each fragment of rows, a subgroup alone once for all of them.
+        """
+        plain = instruction_for(part.model, self.device)
+        assert plain is not None, "products have one"
+        times = SUBGROUPS
+        if _instruction(part, self.device, plain) is not plain:
+            times = _sides(part)[0] // (SUBGROUPS * FRAGMENT)
+        return times * size * part.times
+
+    def _registers(self, products: list[tuple[int, OperatorTile]]) -> int:
+        """Registers of a thread for sums, and for what products read of rows."""
+        threads = SUBGROUPS * self.device.warp
+        total = 0
+        for _, part in products:
+            rows, columns, steps = _sides(part)
+            total += rows * columns
+            if part.outside[1 - right_factor(part)]:
+                total += rows * steps // 2
+        return total // threads
+
+
+def _moves(part: OperatorTile, number: int) -> bool:
+    """Whether a read is of another region for each block."""
+    return any(
+        STREAM in dict(interval.offset.terms) for interval in part.read_boxes[number]
+    )
+
+
+def _has_rows(part: OperatorTile, number: int) -> bool:
+    """Whether what is read is a matrix whose rows are whole pieces of 16 bytes."""
+    read = part.model.reads[number]
+    sizes = [i.size for i in read.box(part.box)]
+    long = [dim for dim, size in enumerate(sizes) if size > 1]
+    if len(long) != 2 or read.index[-1] is None:
+        return False
+    piece = _PIECE // read.element_bytes
+    whole = read.shape[-1] % piece == 0 and read.index[-1].constant % piece == 0
+    return long[-1] == len(read.shape) - 1 and whole
+
+
+def right_factor(part: OperatorTile) -> int:
+    """Return the number of the read of a product that has its columns."""
+    found = matrix_loops(part.model, _lengths(part))
+    assert found is not None, "asked of products of matrices"
+    (_, (column, *_)), _ = found
+    return next(
+        number
+        for number, read in enumerate(part.model.reads)
+        if column in {expr.single_loop for expr in read.index if expr is not None}
+    )
+
+
+def _is_of_matrices(part: OperatorTile) -> bool:
+    found = matrix_loops(part.model, _lengths(part))
+    return (
+        found is not None
+        and len(part.model.reads) == 2
+        and all(len(side) == 1 for side in found[0])
+    )
+
+
+def _sides(part: OperatorTile) -> tuple[int, int, int]:
+    """Rows, columns and steps of a product."""
+    sizes = _lengths(part)
+    found = matrix_loops(part.model, sizes)
+    assert found is not None, "asked of products of matrices"
+    ((row, *_), (column, *_)), step = found
+    return sizes[row], sizes[column], sizes[step]
+
+
+def _ring(part: OperatorTile, number: int) -> int:
+    """Bytes of a block of what a product reads."""
+    read = part.model.reads[number]
+    *_, outer, inner = (i.size for i in read.box(part.box) if i.size > 1)
+    return outer * ring_pitch(inner, read.element_bytes) * read.element_bytes
+
+
+def _lengths(part: OperatorTile) -> list[int]:
+    return [math.ceil(interval.size) for interval in part.box]
+
+
+def _instruction(part: OperatorTile, device: Device, plain: Instruction) -> Instruction:
+    """Return what computes a product: warpgroups where they read its right factor."""
+    found = warpgroup_instruction(part.model, device)
+    read = part.model.reads[right_factor(part)]
+    *_, outer, inner = (i.size for i in read.box(part.box) if i.size > 1)
+    whole = outer % FRAGMENT == 0 and inner % warpgroups.STEP == 0
+    return found if found is not None and whole else plain
