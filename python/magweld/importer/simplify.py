@@ -180,8 +180,17 @@ def _is_identity(node: fx.Node) -> bool:
         return False
     before, after = values_of(source), values_of(node)
     same = before.shape == after.shape and before.dtype == after.dtype
-    same = same and before.device == after.device
+    if before.device != after.device and not _is_moved_number(node):
+        return False
     return same and (node.target is not aten.permute.default or _in_order(node))
+
+
+def _is_moved_number(node: fx.Node) -> bool:
+    """Whether a node copies from the CPU what torch takes from there as well."""
+    before, after = values_of(operand(node)), values_of(node)
+    inputs = [values_of(found) for found in node.graph.find_nodes(op="placeholder")]
+    is_number = before.device.type == "cpu" and before.dim() == 0
+    return is_number and any(value.device == after.device for value in inputs)
 
 
 def _in_order(node: fx.Node) -> bool:
