@@ -105,6 +105,17 @@ class _Lost:
         self.renew(self.times)
         return True
 
+    def take_unknown(self) -> bool:
+        """Count a call that no code knows; return whether it runs eagerly, untimed.
+
+        Whoever runs it counts it as a call.
+        """
+        if self.left > 0:
+            self.left -= 1
+            self.counted -= 1
+            return True
+        return self.attempt()
+
     def renew(self, times: _Times) -> None:
         """Decide once more, and for longer."""
         self.pause *= _LONGER
@@ -212,7 +223,7 @@ class Profitability:
             return None
         if torch.are_deterministic_algorithms_enabled():
             return None  # results must not depend on times
-        if is_new and lost is not None and lost.left > 0:
+        if is_new and lost is not None and lost.take_unknown():
             return _Times(is_lost=True)
         if sys.gettrace() is not None or sys.getprofile() is not None:
             return None  # a debugger or a profiler takes the time
@@ -314,7 +325,8 @@ class Profitability:
         """Add a time, and decide if the times are enough."""
         at = (id(record), self._compared_as(record, kind))
         times = self._times.get(at)
-        compared, lost = self._open.get(id(record)), self.lost.get(kind)
+        compared = self._open.get(id(record))
+        lost = self.lost.get(kind) or self._lost_together.get(at)
         if times is None:
             return
         times.turns.add(way, seconds)
