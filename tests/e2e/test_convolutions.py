@@ -111,3 +111,24 @@ def test_the_image_is_read_beside_the_window(compiled: Compile) -> None:
 
     checked = compiled(residual, floats(1, 4, 12, 20))
     checked.compare(floats(1, 4, 12, 20, seed=1))
+
+
+@pytest.mark.parametrize(
+    ("image", "taps", "stride", "dilation"),
+    [((14, 14), 3, 1, 1), ((29, 15), 3, 2, 1), ((13, 27), 5, 1, 1), ((7, 7), 3, 1, 2)],
+)
+def test_norms_behind_convolutions_of_short_rows(
+    image: tuple[int, int], taps: int, stride: int, dilation: int, compiled: Compile
+) -> None:
+    weight, points = floats(5, 1, taps, taps, seed=9), floats(9, 5, 1, 1, seed=10)
+    numbers = [floats(5, seed=seed) for seed in range(11, 15)]
+
+    def block(x: Tensor) -> Tensor:
+        mean, variance, factor, bias = numbers
+        border = dilation * (taps // 2)
+        y = F.conv2d(x, weight, None, stride, border, dilation, 5)
+        y = F.batch_norm(y, mean, variance.abs() + 0.5, factor, bias)
+        return F.conv2d(F.relu6(y), points)
+
+    checked = compiled(block, floats(2, 5, *image, seed=15))
+    checked.compare(floats(2, 5, *image, seed=16))
