@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from gpu_interpreter import launch
+from gpu_memory import RaceError
 from test_matrix_instructions import emulate as emulate_binary
 from torch import Tensor, fx
 
@@ -190,12 +193,22 @@ def given_as(value: ir.Value, inputs: list[Tensor]) -> Tensor:
 
 def interpret(kernel: func.FuncOp, target: Target, values: list[Tensor]) -> None:
     """Run a kernel in the interpreter, which notices races."""
+    launch(lowered(kernel, target), as_arrays(values))
+
+
+def lowered(kernel: func.FuncOp, target: Target) -> ir.Module:
+    """Return a module with a kernel in the gpu dialect."""
     module = ir.Module.create()
     with ir.InsertionPoint(module.body):
         kernel.operation.clone()
     run_pipeline(Pipeline(block_steps(BlockShape.of(target))), module)
+    return module
+
+
+def as_arrays(values: list[Tensor]) -> list[np.ndarray]:
+    """Return tensors as the interpreter takes them: bits of halves."""
     bits = [x.view(torch.int16) if x.dtype in TYPES.values() else x for x in values]
-    launch(module, [x.numpy() for x in bits])
+    return [x.numpy() for x in bits]
 
 
 def emulate(kernel: func.FuncOp, target: Target, values: list[Tensor]) -> None:
@@ -214,6 +227,59 @@ def test_interpreted_attention_is_torchs(
     if rest and not whole and name != "composed":
         pytest.skip("one of those of `--whole`")
     check(CASES[name], dtype, target, interpret)
+
+
+def changed(change: Callable[[str], str]) -> Run:
+    """Return what runs a kernel whose code in the gpu dialect was changed."""
+
+    def run(kernel: func.FuncOp, target: Target, values: list[Tensor]) -> None:
+        text = change(str(lowered(kernel, target)))
+        launch(ir.Module.parse(text), as_arrays(values))
+
+    return run
+
+
+def without(number: int) -> Callable[[str], str]:
+    """Return what takes a barrier out of code."""
+
+    def change(text: str) -> str:
+        parts = text.split("gpu.barrier\n")
+        assert len(parts) > number + 1
+        return "gpu.barrier\n".join(
+            [*parts[:number], parts[number] + parts[number + 1], *parts[number + 2 :]]
+        )
+
+    return change
+
+
+def loosened(text: str) -> str:
+    """Let one group of copies more be on its way."""
+    wait = re.compile(r"(?<=cp\.async\.wait\.group )\d+")
+    changed, count = wait.subn(lambda found: str(int(found[0]) + 1), text)
+    assert count
+    return changed
+
+
+def unfenced(text: str) -> str:
+    """Let warpgroups read what was not fenced."""
+    return "\n".join(line for line in text.split("\n") if "fence.proxy" not in line)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "change"),
+    [
+        ("edges", "nvvm:sm_80", without(0)),
+        ("edges", "nvvm:sm_80", without(1)),
+        ("edges", "nvvm:sm_80", loosened),
+        ("wide", "nvvm:sm_90a", without(0)),
+        ("wide", "nvvm:sm_90a", unfenced),
+    ],
+)
+def test_code_that_waits_less_races(
+    name: str, target: str, change: Callable[[str], str]
+) -> None:
+    with pytest.raises(RaceError):
+        check(CASES[name], "bf16", target, changed(change))
 
 
 @pytest.mark.skipif(bool(emulated_gpu.missing()), reason=emulated_gpu.missing())
