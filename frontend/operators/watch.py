@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
@@ -111,6 +112,13 @@ BeforeWrite = Callable[[torch.Tensor, Any], None]
 _Mode: Any = TorchDispatchMode  # its constructor and subclass hook have no types
 
 
+# The key below which each device's operators were cast.
+_AUTOCAST = (
+    ("cpu", torch._C.DispatchKey.AutocastCPU),
+    ("cuda", torch._C.DispatchKey.AutocastCUDA),
+)
+
+
 class OperatorWatch(_Mode):  # type: ignore[misc]
     """Notes what the operators below one torch call do.
 
@@ -141,7 +149,11 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         return False
 
     def reset(self) -> None:
-        """Forget what was noted."""
+        """Forget what was noted, and see what autocast is to do in operators."""
+        # Below the mode it looks as if it were off.
+        self._casts = [
+            key for kind, key in _AUTOCAST if torch.is_autocast_enabled(kind)
+        ]
         self.dynamic = False
         self.reads = False
         self.compares = False
@@ -195,12 +207,23 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
                 self._note_write(args[index], args)
         if func is _NUMBER and not isinstance(args[0], torch.Tensor):
             return args[0]  # torch shows a number of a traced function's code as one
-        result = func(*args, **kwargs)
+        result = self._run(func, args, kwargs)
         if func is _NUMBER:
             self.numbers.setdefault(id(args[0]), result)
         if self.made is not None:
             self.made |= _storages(result) - _storages((args, tuple(kwargs.values())))
         return result
+
+    def _run(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator with autocast as it is where nobody looks.
+
+        Torch leaves it out below a mode that sees operators, and so it would not cast
+        in operators that call others. What they themselves take has been cast before.
+        """
+        with contextlib.ExitStack() as stack:
+            for key in self._casts:
+                stack.enter_context(torch._C._SetExcludeDispatchKeyGuard(key, False))
+            return func(*args, **kwargs)
 
     def _note_write(self, target: Any, args: Any) -> None:
         if isinstance(target, torch.Tensor):

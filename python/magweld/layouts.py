@@ -14,6 +14,7 @@ import torch
 from torch import fx
 
 _KEY: Final = "layout"
+_DTYPE: Final = "dtype"
 _CREATION: Final = "creation"
 
 
@@ -52,6 +53,13 @@ def layout_of(tensor: torch.Tensor) -> Layout | None:
 def note_layout(node: fx.Node, tensor: torch.Tensor) -> None:
     """Note what a node's tensor looks like now; copies of the node keep it."""
     node.meta[_KEY] = layout_of(tensor)
+    node.meta[_DTYPE] = tensor.dtype
+
+
+def noted_dtype(node: fx.Node) -> torch.dtype | None:
+    """Return the type of the elements that a node's tensor had in the captured run."""
+    dtype: torch.dtype | None = node.meta.get(_DTYPE)
+    return dtype
 
 
 def keep_final_layout(node: fx.Node, tensor: torch.Tensor | None) -> None:

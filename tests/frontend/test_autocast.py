@@ -269,3 +269,18 @@ def test_torch_casts_nothing_for_functions_that_are_replaced_in_autocast():
         for name in (*names, "bernoulli_.float", "bernoulli_.Tensor"):
             casts = torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", key)
             assert not casts, name
+
+
+@pytest.mark.parametrize("compile", ["now", "background"])
+def test_operators_that_call_others_cast_in_them(compile):
+    def program(x):
+        return torch.linalg.pinv(x * 2) + 1
+
+    fast, x = trace(program, compile=compile), torch.randn(5, 5)
+    for _ in range(4):
+        with torch.autocast("cpu", HALF):
+            found, expected = fast(x), program(x)
+        assert expected.dtype is HALF
+        torch.testing.assert_close(found, expected)
+        fast.wait()
+    assert fast.stats()["hits"] == 3

@@ -18,6 +18,7 @@ from magweld.importer.repeated_traces import RepeatedTraces
 from magweld.importer.simplify import is_hidden_write
 from magweld.importer.substitutions import SUBSTITUTIONS
 from magweld.importer.tracer import Decompositions, Recorder, trace_aten
+from magweld.layouts import noted_dtype
 
 # Larger ones are data: text is for programs, and the compiler must not fold them.
 MAX_LITERAL_ELEMENTS = 1
@@ -43,8 +44,22 @@ class AtenRunner(GraphRunner):
         self.repeated: RepeatedTraces | None = None
 
     def run_node(self, n: fx.Node) -> Any:
-        """Run one node; see `GraphRunner.run_node`."""
+        """Run one node; see `GraphRunner.run_node`.
+
+        Raises:
+            UnsupportedError: It cannot run, or has elements of another type than in the
+                captured run.
+        """
         self.current = n
+        result = self._run_node(n)
+        noted = noted_dtype(n)
+        if isinstance(result, torch.Tensor) and noted not in (None, result.dtype):
+            # In autocast an operator may cast within, which tracing does not show.
+            detail = f"{result.dtype}, not {noted}"
+            raise refusals.OTHER_DTYPE.at_node(n, detail)
+        return result
+
+    def _run_node(self, n: fx.Node) -> Any:
         if self.repeated is None or n.op != "call_function":
             return super().run_node(n)
         args, kwargs = self.fetch_args_kwargs_from_env(n)

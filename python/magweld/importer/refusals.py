@@ -88,6 +88,11 @@ GRAPH_RUN = Refusal(
     "the graph does not run on tensors without data: {detail}",
     "run it eagerly; the operator may have no shape function",
 )
+OTHER_DTYPE = Refusal(
+    "other-dtype",
+    "a run on tensors without data has elements of {detail} as in the captured run",
+    "nothing: torch runs the operator, and the rest is compiled",
+)
 HIDDEN_MUTATION = Refusal(
     "hidden-mutation",
     "{detail} writes to a tensor in a way that cannot be made functional",
