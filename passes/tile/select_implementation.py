@@ -23,12 +23,9 @@ from magweld.passes.tiling.library_price import library_seconds
 from magweld.passes.tiling.matrix_units import HALVES
 from magweld.passes.tiling.policy import schedule, tile_levels
 from magweld.passes.tiling.propagation import Refusal, propagate
-from magweld.passes.tiling.regions import OperatorKind, OperatorModel
+from magweld.passes.tiling.regions import WINDOW_LOOPS, OperatorKind, OperatorModel
 from magweld.passes.tiling.vectors import vector_waste
 from magweld.targets.device import Device, LevelKind
-
-# The last loops of the convolutions that a library computes, all over two dimensions.
-WINDOW_LOOPS = 2
 
 # Channels on both sides from which a library's convolution is as fast on a CPU as
 # generated code: it computes blocks of them, which fewer do not fill. Measured with

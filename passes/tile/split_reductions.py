@@ -68,9 +68,9 @@ class SplitReductions(FunctionPass):
     parts fit a level that the whole does not. What makes the operand element by
     element is made in parts too. Parts are equal, their number depends on extents and
     the device only, and they are merged in their order. Left alone: reductions with
-    two results or of narrow floats, products for a library, operands that another
-    product makes, those that others read in the same fast level, and all where units
-    have no memory of their own.
+    two results or of narrow floats, those that make as much as they read, products for
+    a library, operands that another product makes, those that others read in the same
+    fast level, and all where units have no memory of their own.
 
     Options:
         device: "cpu" for this machine, "a100", "my.toml#mine", ...: docs/devices.md.
@@ -137,7 +137,7 @@ class _Judge:
         """Return the loop to split and into how many parts; None for not at all."""
         chain = chain_of(reduction)
         # Where units have no memory of their own nothing is done in tiles.
-        if not tile_levels(self._device) or not self._may_be_split(chain):
+        if not tile_levels(self._device) or not self._may_be_split(reduction, chain):
             return None
         text = _text(chain)
         if text not in self._known:
@@ -204,15 +204,17 @@ class _Judge:
         outermost = self._device.levels[0].bandwidth * 1e9
         return max(moved / outermost, flops / (self._device.peak_gflops * 1e9))
 
-    def _may_be_split(self, chain: Chain) -> bool:
+    def _may_be_split(self, reduction: Reduction, chain: Chain) -> bool:
         """Whether it stands in the way of nothing that is better."""
+        read = sum(type_bytes(value.type) for value in chain.ends)
+        if type_bytes(reduction.op.results[0].type) >= read:
+            return False  # parts are written and read again: more than is read at all
         makers = [defining_op(value) for value in chain.ends]
         if any(m and linalg.isa_contraction_op(m.operation) for m in makers):
             return False  # the reduction may be done block by block behind it
         inside = set(chain.ops)
-        size = sum(type_bytes(value.type) for value in chain.ends)
         share = int(self._room() * CACHE_SHARE)
-        return size > share or all(
+        return read > share or all(
             use.owner.operation in inside for value in chain.ends for use in value.uses
         )
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+# Loops of a window over two dimensions: the last that a convolution reduces over.
+WINDOW_LOOPS = 2
+
 
 class OperatorKind(StrEnum):
     """What the root operation of an operator computes."""

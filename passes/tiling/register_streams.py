@@ -94,6 +94,8 @@ def register_stream(
 
 def stream_tiles(root: OperatorModel) -> Iterator[tuple[int, ...]]:
     """Yield the tiles of a result that subgroups may have in registers: whole rows."""
+    if not root.whole_tile:
+        return  # it makes a single element
     *others, columns = root.whole_tile
     for rows in (2 * SUBGROUPS * FRAGMENT, SUBGROUPS * FRAGMENT):
         for loop, extent in enumerate(others):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from magweld.passes.tiling.needs import OperatorTile
 from magweld.passes.tiling.regions import (
+    WINDOW_LOOPS,
     Interval,
     LinearIndex,
     OperatorKind,
@@ -111,10 +112,12 @@ def _panel_waste(node: OperatorModel, box: Box, lanes: int, device: Device) -> f
     Where a few of its pixels fill no vector they are dot products, which read columns
     that are copied, with the panel that they are a part of, for every tile.
     """
-    *channels, high, wide = node.reduction
-    if not channels or box[high].size * box[wide].size > 1:
-        return 0.0
+    if min(len(node.reduction), len(node.parallel)) <= WINDOW_LOOPS:
+        return 0.0  # one dimension is slid over, or no channels are summed up
+    *_, high, wide = node.reduction
     *_, row, down, across = node.parallel
+    if box[high].size * box[wide].size > 1:
+        return 0.0
     pixels = box[down].size * box[across].size
     if not 0 < pixels % lanes <= DOT_PIXELS:
         return 0.0

@@ -19,15 +19,18 @@ from test_matrix_instructions import emulate as emulate_binary
 from torch import Tensor, fx
 
 from magweld.bindings import func, gpu, ir
+from magweld.compiler import lower_to_tiles
 from magweld.context import make_context
+from magweld.device_compiler import device_options
 from magweld.device_kernels import compile_kernel
 from magweld.dialects.tile_graph import SUBGROUP_ROWS, tile_attribute
 from magweld.importer.importer import ImportedGraph, import_graph
+from magweld.passes.analysis.summary import summarize
 from magweld.passes.gpu.structure import kernels_of
 from magweld.passes.infrastructure.execution import run_pipeline
 from magweld.passes.infrastructure.phases import Phase
 from magweld.passes.infrastructure.pipeline import Pipeline
-from magweld.passes.ir.utils import functions_of, operations_of
+from magweld.passes.ir.utils import find_function, functions_of, operations_of
 from magweld.passes.pipelines.gpu import BlockShape, block_steps
 from magweld.passes.pipelines.middle import graph_steps, steps_between
 from magweld.targets.target import Target, parse_target
@@ -227,6 +230,19 @@ def test_interpreted_attention_is_torchs(
     if rest and not whole and name != "composed":
         pytest.skip("one of those of `--whole`")
     check(CASES[name], dtype, target, interpret)
+
+
+def test_scores_that_are_larger_than_all_operands_are_no_sums_of_parts() -> None:
+    tensors = [torch.empty(4, 32, 4096, 128, dtype=torch.bfloat16) for _ in range(3)]
+    graph = import_graph(
+        fx.symbolic_trace(fused), tensors, device=torch.device("cuda", 0)
+    )
+    target = parse_target("nvvm:sm_90a")
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(graph.text)
+        lower_to_tiles(module, device_options(target), Phase.SCHEDULED, target=target)
+        (step,) = summarize(find_function(module.operation, "main")).steps
+    assert (step.plan["subgroup_rows"], step.plan["stream_step"]) == (16, 64)
 
 
 def changed(change: Callable[[str], str]) -> Run:

@@ -165,3 +165,28 @@ func.func @narrow(%x: tensor<1024x4096xbf16>) -> tensor<4096xbf16> {
   } -> tensor<4096xbf16>
   return %r : tensor<4096xbf16>
 }
+
+#lhs = affine_map<(d0, d1, d2) -> (d0, d2)>
+#rhs = affine_map<(d0, d1, d2) -> (d1, d2)>
+#result = affine_map<(d0, d1, d2) -> (d0, d1)>
+
+// Parts of a result that is larger than both operands would be more to move than all.
+// CHECK-LABEL: func.func @scores(
+// CHECK-NOT:     magweld.parts
+func.func @scores(%a: tensor<16384x128xf32>, %b: tensor<16384x128xf32>)
+    -> tensor<16384x16384xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<16384x16384xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<16384x16384xf32>)
+      -> tensor<16384x16384xf32>
+  %r = linalg.generic {indexing_maps = [#lhs, #rhs, #result],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : tensor<16384x128xf32>, tensor<16384x128xf32>)
+      outs(%init : tensor<16384x16384xf32>) {
+  ^bb0(%x: f32, %y: f32, %sum: f32):
+    %p = arith.mulf %x, %y : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<16384x16384xf32>
+  return %r : tensor<16384x16384xf32>
+}
