@@ -250,12 +250,15 @@ def _bind_external(frame: Frame, step: ExternalStep) -> Action:
                 "bad-result",
                 f"{source} returned {len(results)} tensors, expected {len(deliver)}",
             )
-        for put, result in zip(deliver, results, strict=True):
-            put(result)
-        if alike is not None:
-            plain = map(partial(frame.plain, source=source), writes, results)
-            if all(map(is_, plain, results)):
-                alike.learn(results)
+        if alike is None:
+            for put, result in zip(deliver, results, strict=True):
+                put(result)
+            return
+        plain = list(map(partial(frame.plain, source=source), writes, results))
+        for value_id, result in zip(writes, plain, strict=True):
+            frame.adopt_plain(value_id, result)
+        if all(map(is_, plain, results)):
+            alike.learn(results)
 
     return run
 
