@@ -90,7 +90,7 @@ RUNS = (
     Run("loops", minutes=9),
     Run("compile_time", minutes=8),
     Run("memory_budget", minutes=8),
-    Run("horizontal", ("--group-batch",), minutes=26),
+    Run("horizontal", ("--group-batch", "--iree"), minutes=26),
     Run("training", minutes=10),
     Run(
         "coverage",

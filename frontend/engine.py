@@ -124,7 +124,10 @@ class Engine:
         self._counts = self._log.counts
         self._maker = RecordMaker(backend, self._log.fell_back)
         self._segments = Segments(lifting.fresh)
-        self._profit = Profitability(backend.tiers.races, self._log.fell_back)
+        tiers = backend.tiers
+        self._profit = Profitability(
+            tiers.races, self._log.fell_back, is_busy=lambda: tiers.pending > 0
+        )
         self.is_eager: IsEager | None = None
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

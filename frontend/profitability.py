@@ -139,6 +139,9 @@ class Profitability:
     Args:
         compares: Whether anything is compared.
         tell: Gets a line when a kind of calls is to run eagerly.
+        clock: Seconds.
+        is_busy: Whether something is being compiled behind the calls: times that are
+            taken meanwhile decide for a while only.
 
     Attributes:
         is_open: Whether a call has to ask `lost`, and then `comparison`.
@@ -150,9 +153,11 @@ class Profitability:
         compares: bool,
         tell: Callable[[str], None] = lambda line: None,
         clock: Callable[[], float] = time.perf_counter,
+        is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self.is_open = False
         self._tell = tell
+        self._is_busy = is_busy
         self.clock = clock
         self._compares = compares
         self._open: dict[int, Compared] = {}
@@ -330,6 +335,7 @@ class Profitability:
         if times is None:
             return
         times.turns.add(way, seconds)
+        times.turns.is_disturbed |= self._is_busy()
         ratio = times.turns.ratio
         if ratio is None and compared is not None:
             ratio = compared.foreseen(at[1], times.turns)

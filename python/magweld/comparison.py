@@ -28,9 +28,11 @@ class Turns:
     Attributes:
         times: Seconds of the counted calls of each way.
         spent: Seconds of all calls of each way.
+        is_disturbed: Whether it is known that the machine did something else meanwhile.
     """
 
     def __init__(self) -> None:
+        self.is_disturbed = False
         self.times: tuple[list[float], list[float]] = ([], [])
         self.spent = [0.0, 0.0]
         self._calls = 0
@@ -68,7 +70,7 @@ class Turns:
         On a busy one threads wait for each other and for a core, each way more or less
         than it would alone.
         """
-        return all(
+        return not self.is_disturbed and all(
             bool(times) and statistics.median(times) <= _CALM * min(times)
             for times in self.times
         )

@@ -402,6 +402,19 @@ def test_times_of_a_busy_machine_are_not_the_last() -> None:
     assert profit.comparison(other, kind_of((torch.ones(5),), {})) is None
 
 
+def test_times_taken_beside_a_compilation_are_not_the_last() -> None:
+    compiling = True
+    profit = Profitability(True, clock=lambda: 0.0, is_busy=lambda: compiling)
+    record = Timed(hits=5)
+    profit.add([record])
+    assert not judge(profit, record, 3, 0.5)
+    assert 5 < record.compared_from < NEVER
+    compiling = False
+    profit.compare_again(record)
+    # Eager runs were slower only as long as something was compiled beside them.
+    assert judge(profit, record, 3, 2.0)
+
+
 def test_hits_are_compared_again_when_enough_have_passed() -> None:
     clock, calls = Clock(), [0]
     is_busy = True
