@@ -8,10 +8,12 @@ from typing import Final
 
 from magweld.codegen.attention_kernels import AttentionKernels
 from magweld.codegen.attention_words import Word
+from magweld.codegen.joined_kernels import JoinedKernels
 from magweld.codegen.loader import LoadedObjects
 from magweld.codegen.shared_code import SharedCode, WordsFunction, emit_kernels
 
 _WORDS: Final = ctypes.c_int64 * len(Word)
+_JOIN: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)
 
 
 class AttentionCode:
@@ -20,17 +22,28 @@ class AttentionCode:
     @staticmethod
     def emit() -> bytes:
         """Compile it for the CPU of this process; return the object file."""
-        return emit_kernels("attention", [AttentionKernels])
+        return emit_kernels("attention", [JoinedKernels])
 
     def __init__(self, code: bytes) -> None:
         """Load an object file."""
-        symbol = AttentionKernels.symbol
-        self._run = WordsFunction(LoadedObjects([code], [symbol]), symbol)
+        alone, joined = AttentionKernels.symbol, JoinedKernels.symbol
+        self._objects = LoadedObjects([code], [alone, joined])
+        self._run = WordsFunction(self._objects, alone)
+        self._join = _JOIN(self._objects.address(joined))
 
     def run(self, words: Sequence[int]) -> None:
         """Compute attention by all of its words, in their order."""
         held = _WORDS(*words)
         self._run(held)
+
+    def join(self, addresses: bytes, words: bytes) -> None:
+        """Copy rows and compute attention behind them.
+
+        Args:
+            addresses: Of the tensors that the words name by their numbers.
+            words: As `magweld.codegen.joined_words` has them.
+        """
+        self._join(addresses, words)
 
 
 ATTENTION_CODE: Final = SharedCode("attention", AttentionCode.emit, AttentionCode)

@@ -124,6 +124,10 @@ class Emitter:
         """Return the address of memory that the function has while it runs."""
         return self._allocated(ir.ArrayType(FLOAT, floats))
 
+    def words(self, count: int) -> Any:
+        """Return the address of words that the function has while it runs."""
+        return self._allocated(ir.ArrayType(WORD, count))
+
     def _allocated(self, type_: Any) -> Any:
         with self.builder.goto_entry_block():
             address = self.builder.alloca(type_)

@@ -29,6 +29,10 @@ class Words:
         """Return a number."""
         return self.code.builder.load(self.slot(word), typ=WORD)
 
+    def set(self, word: int, value: Any) -> None:
+        """Write a number."""
+        self.code.builder.store(value, self.slot(word))
+
     def slot(self, word: int) -> Any:
         """Return where a word is."""
         number = [self.code.word(int(word))]

@@ -25,6 +25,7 @@ from magweld.importer.image_code import (
     is_image_convolution,
 )
 from magweld.importer.inner_extents import RECURRENT_LAYERS
+from magweld.importer.joined_rows import JoinedRows, joined_rows, may_join_rows
 from magweld.importer.nodes import absorbed_operator, operand, values_of
 from magweld.importer.recurrent_layers import (
     is_native_layer,
@@ -79,6 +80,9 @@ class ExternalCode:
 
         It returns a tuple: the results of `shown`, then that of the operator.
         """
+        joined = self._joined(sizes)
+        if joined is not None:
+            return joined
         views = self._views(sizes)
         made = self._made.get(frozenset(views))
         if made is None:
@@ -97,23 +101,44 @@ class ExternalCode:
     @property
     def shared_code(self) -> list[SharedCode[Any]]:
         """The native code that it runs."""
-        run = (*self.beside, self.node)
+        run = self.run
         found: list[SharedCode[Any]] = []
         if WindowConvolution.ends_of(run):
             found.append(WINDOW_CODE)
         if any(one.target in RECURRENT_LAYERS and is_native_layer(one) for one in run):
             found.append(RECURRENT_CODE)
-        if any(map(is_native_attention, run)):
+        if any(map(is_native_attention, run)) or self._may_join:
             found.append(ATTENTION_CODE)
         return found
 
-    def _views(self, sizes: Sequence[int]) -> dict[fx.Node, Strided]:
-        """Return the views of operands, of those and of others, and where they lie."""
+    @property
+    def run(self) -> tuple[fx.Node, ...]:
+        """The operators, in order."""
+        return (*self.beside, self.node)
+
+    @functools.cached_property
+    def _may_join(self) -> bool:
+        """Whether it may be rows that are joined, by what is known without sizes."""
+        return may_join_rows(self.run)
+
+    def _joined(self, sizes: Sequence[int]) -> JoinedRows | None:
+        """Return what joins rows, if it does nothing else."""
+        if not self._may_join:
+            return None
+        given = ((*self.shown, self.node), self._dense(sizes))
+        return joined_rows(self.run, *given, lambda one: self._at(one, sizes))
+
+    def _dense(self, sizes: Sequence[int]) -> dict[fx.Node, Strided]:
+        """Return where the elements of operands lie."""
         shapes = (tuple(values_of(node).shape) for node in self.operands)
-        found = {
+        return {
             node: Strided.dense([self.stand_ins.at(n, sizes) for n in shape])
             for node, shape in zip(self.operands, shapes, strict=True)
         }
+
+    def _views(self, sizes: Sequence[int]) -> dict[fx.Node, Strided]:
+        """Return the views of operands, of those and of others, and where they lie."""
+        found = self._dense(sizes)
         tried: set[fx.Node] = {*self.operands}
 
         def visit(node: fx.Node) -> None:
@@ -132,7 +157,7 @@ class ExternalCode:
             if view is not None:
                 found[node] = view
 
-        for node in (*self.beside, self.node):
+        for node in self.run:
             visit(node)
         return {n: view for n, view in found.items() if n not in self.operands}
 
@@ -169,9 +194,11 @@ class _Making:
         self._code = code
         self._views = views
         self._body = fx.Graph()
-        self._has_images = has_images(self._run)
-        self._windows = WindowConvolution.ends_of(self._run)
-        found = ((node, NormedConvolution.of(node, code.beside)) for node in self._run)
+        self._has_images = has_images(self._code.run)
+        self._windows = WindowConvolution.ends_of(self._code.run)
+        found = (
+            (node, NormedConvolution.of(node, code.beside)) for node in self._code.run
+        )
         self._scaled = {
             node: one
             for node, one in found
@@ -183,10 +210,6 @@ class _Making:
         }
         self._numbers: dict[int, fx.Node] = {}
         self._further: list[int | fx.Node] = []
-
-    @property
-    def _run(self) -> tuple[fx.Node, ...]:
-        return (*self._code.beside, self._code.node)
 
     @functools.cached_property
     def replaced(self) -> frozenset[fx.Node]:

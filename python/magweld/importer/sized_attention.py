@@ -21,7 +21,7 @@ _RANK: Final = 4
 # Floats of a row, at most: a thread has the queries and sums of a part twice.
 _MOST_SIZE: Final = 256
 # Products from which threads share the work: starting them takes as long.
-_SHARED: Final = 1 << 17
+SHARED_PRODUCTS: Final = 1 << 17
 # Products up to which torch computes one row of each head sooner than it takes to write
 # down the words of a call.
 _FEW: Final = 1 << 15
@@ -91,12 +91,11 @@ def run_attention(
     part = -(-rows // parts)
     items = batches * heads * parts
     threads = 1
-    if query.numel() * keys >= _SHARED:
+    if query.numel() * keys >= SHARED_PRODUCTS:
         threads = min(torch.get_num_threads(), items)
     share = room_floats(part, size, lanes)
     room = query.new_empty(share * threads)
-    factor = 1.0 / math.sqrt(size) if scale is None else scale
-    bits = int.from_bytes(struct.pack("<f", factor), "little")
+    bits = scale_bits(scale, size)
     at: int = 0
     distances: tuple[int, ...] = (0, 0, 0)
     if mask is not None:
@@ -116,6 +115,17 @@ def run_attention(
     )
     ATTENTION_CODE.loaded().run(words)
     return (result if result is shown else shown.copy_(result)), None
+
+
+def scale_bits(scale: float | None, size: int) -> int:
+    """Return the bits of the factor of scores.
+
+    Args:
+        scale: The factor; None for that of rows of a size.
+        size: Floats of a row.
+    """
+    factor = 1.0 / math.sqrt(size) if scale is None else scale
+    return int.from_bytes(struct.pack("<f", factor), "little")
 
 
 def _through_torch(

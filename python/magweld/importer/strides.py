@@ -33,6 +33,19 @@ class Strided:
         strides = (math.prod(sizes[dim + 1 :]) for dim in range(len(sizes)))
         return Strided(tuple(shape), tuple(strides))
 
+    @property
+    def runs(self) -> list[tuple[int, int]]:
+        """Extents and strides, dimensions joined that lie one after another."""
+        runs: list[tuple[int, int]] = []
+        for extent, stride in zip(self.shape, self.strides, strict=True):
+            if extent == 1:
+                continue
+            if runs and runs[-1][1] == extent * stride:
+                runs[-1] = runs[-1][0] * extent, stride
+            else:
+                runs.append((extent, stride))
+        return runs
+
 
 def viewed(target: object, source: Strided, *args: Any) -> Strided | None:
     """Return the view that an operator makes, None if it makes none, or none known.
@@ -116,7 +129,7 @@ def _view(source: Strided, sizes: Sequence[int]) -> Strided | None:
         return None
     strides: list[int] = []
     left = list(shape)
-    for extent, stride in reversed(_runs(source)):
+    for extent, stride in reversed(source.runs):
         inner = 1
         while left and (inner < extent or left[-1] == 1):
             strides.append(inner * stride)
@@ -125,19 +138,6 @@ def _view(source: Strided, sizes: Sequence[int]) -> Strided | None:
             return None
     strides += [strides[-1] if strides else 1] * len(left)
     return Strided(shape, tuple(reversed(strides)), source.offset)
-
-
-def _runs(source: Strided) -> list[tuple[int, int]]:
-    """Return extents and strides with dimensions joined that lie one after another."""
-    runs: list[tuple[int, int]] = []
-    for extent, stride in zip(source.shape, source.strides, strict=True):
-        if extent == 1:
-            continue
-        if runs and runs[-1][1] == extent * stride:
-            runs[-1] = runs[-1][0] * extent, stride
-        else:
-            runs.append((extent, stride))
-    return runs
 
 
 _VIEWS: Final[dict[object, Callable[..., Strided | None]]] = {

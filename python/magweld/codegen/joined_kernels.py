@@ -1,0 +1,147 @@
+"""Owns the kernel that joins rows of tensors and attends to them, in one call.
+
+A cache that grows is copied with the rows that are added, and a query sees all of them:
+for few rows, calls between such steps take longer than the steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, auto
+from functools import cached_property
+from typing import Any, ClassVar
+
+from llvmlite import ir
+
+from magweld.codegen.attention_kernels import AttentionKernels
+from magweld.codegen.attention_words import Word
+from magweld.codegen.emitter import FLOAT, POINTER, VOID, WORD, Emitter, define
+from magweld.codegen.joined_words import ADDRESSED, ATTENTION_WORDS, Copy, Head
+from magweld.codegen.shared_ranges import SharedRanges, Words
+
+_FLOAT_BYTES = 4
+
+
+class _Run(IntEnum):
+    """What threads that copy are given."""
+
+    ADDRESSES = 0
+    WORDS = auto()
+    THREADS = auto()
+
+
+@dataclass(frozen=True)
+class JoinedKernels:
+    """Defines the kernels in a module, that of attention alone among them.
+
+    Attributes:
+        module: The module.
+        lanes: Floats of a vector.
+        registers: How many vectors the CPU holds, 16 or 32.
+    """
+
+    module: ir.Module
+    lanes: int
+    registers: int
+
+    symbol: ClassVar[str] = "magweld_joined"
+
+    def define(self) -> None:
+        """Define `symbol`, which takes addresses of tensors and words."""
+        AttentionKernels(self.module, self.lanes, self.registers).define()
+        shared = SharedRanges(self.module, self.lanes, "joined")
+        copies = shared.region("copies", self._copies, _Run.THREADS)
+        function = ir.Function(
+            self.module, ir.FunctionType(VOID, [POINTER, POINTER]), self.symbol
+        )
+        code = Emitter(function, self.lanes)
+        addresses, given = code.arguments
+        words = Words(code, given)
+        run = Words(code, code.words(len(_Run)))
+        run.set(_Run.ADDRESSES, code.builder.ptrtoint(addresses, WORD))
+        run.set(_Run.WORDS, code.builder.ptrtoint(given, WORD))
+        run.set(_Run.THREADS, words[Head.THREADS])
+        with code.builder.if_then(words.is_set(Head.COPIES)):
+            shared.start(run, copies, _Run.THREADS)
+        before = code.sum(len(Head), code.product(words[Head.COPIES], len(Copy)))
+        with code.loop(0, words[Head.ATTENTIONS]) as number:
+            place = code.sum(before, code.product(number, ATTENTION_WORDS))
+            code.builder.call(self._attend, [addresses, _behind(code, given, place)])
+        code.builder.ret_void()
+
+    def _copies(self, code: Emitter, address: Any, own: tuple[Any, Any, Any]) -> None:
+        """Emit the shares of some threads in all copies."""
+        _, low, high = own
+        run = Words(code, address)
+        addresses, given = run.pointer(_Run.ADDRESSES), run.pointer(_Run.WORDS)
+        with (
+            code.loop(low, high) as share,
+            code.loop(0, Words(code, given)[Head.COPIES]) as number,
+        ):
+            place = code.sum(len(Head), code.product(number, len(Copy)))
+            block = _behind(code, given, place)
+            arguments = [addresses, block, share, run[_Run.THREADS]]
+            code.builder.call(self._copy, arguments)
+
+    @cached_property
+    def _copy(self) -> ir.Function:
+        """(addresses, block, share, shares): a share of the rows of a block."""
+        kinds = (POINTER, POINTER, WORD, WORD)
+        function = define(self.module, "joined_copy", *kinds)
+        code = Emitter(function, self.lanes)
+        addresses, address, share, shares = code.arguments
+        builder, block = code.builder, Words(code, address)
+        rows, floats = block[Copy.ROWS], block[Copy.FLOATS]
+        first, end = (
+            builder.udiv(code.product(rows, one), shares)
+            for one in (share, code.sum(share, 1))
+        )
+        source, target = (
+            _tensor(code, addresses, block[which], block[behind])
+            for which, behind in (
+                (Copy.SOURCE, Copy.SOURCE_BYTES),
+                (Copy.TARGET, Copy.TARGET_BYTES),
+            )
+        )
+        whole = builder.sub(floats, builder.urem(floats, code.word(self.lanes)))
+        with code.loop(first, end) as row:
+            here = code.at(source, code.product(row, block[Copy.SOURCE_PITCH]))
+            there = code.at(target, code.product(row, block[Copy.TARGET_PITCH]))
+            with code.loop(0, whole, self.lanes) as place:
+                code.store(code.load(here, place), there, place)
+            with code.loop(whole, floats) as place:
+                one = builder.load(code.at(here, place), typ=FLOAT, align=_FLOAT_BYTES)
+                builder.store(one, code.at(there, place), align=_FLOAT_BYTES)
+        builder.ret_void()
+        return function
+
+    @cached_property
+    def _attend(self) -> ir.Function:
+        """(addresses, block): attention, by words that have their addresses."""
+        function = define(self.module, "joined_attend", POINTER, POINTER)
+        code = Emitter(function, self.lanes)
+        addresses, address = code.arguments
+        numbers = Words(code, address)
+        given = Words(code, _behind(code, address, len(ADDRESSED)))
+        own = Words(code, code.words(len(Word)))
+        for word in Word:
+            own.set(word, given[word])
+        for place, word in enumerate(ADDRESSED):
+            found = _tensor(code, addresses, numbers[place], given[word])
+            own.set(word, code.builder.ptrtoint(found, WORD))
+        attention = self.module.get_global(AttentionKernels.symbol)
+        code.builder.call(attention, [own.address])
+        code.builder.ret_void()
+        return function
+
+
+def _behind(code: Emitter, address: Any, words: Any) -> Any:
+    """Return the address so many words behind another one."""
+    return code.builder.gep(address, [code.word(words)], source_etype=WORD)
+
+
+def _tensor(code: Emitter, addresses: Any, number: Any, behind: Any) -> Any:
+    """Return an address some bytes behind that of a tensor."""
+    slot = code.builder.gep(addresses, [number], source_etype=WORD)
+    address = code.sum(code.builder.load(slot, typ=WORD), behind)
+    return code.builder.inttoptr(address, POINTER)

@@ -1,0 +1,42 @@
+"""Owns the words of a run of copies of rows and attention behind them."""
+
+from __future__ import annotations
+
+from enum import IntEnum, auto
+from typing import Final
+
+from magweld.codegen.attention_words import Word
+
+
+class Head(IntEnum):
+    """What the words begin with: how many copies, attentions and threads for copies.
+
+    Blocks of `Copy` follow, then blocks of `ATTENTION_WORDS` words.
+    """
+
+    COPIES = 0
+    ATTENTIONS = auto()
+    THREADS = auto()
+
+
+class Copy(IntEnum):
+    """Rows of floats that are copied.
+
+    Tensors are told by their numbers among the addresses of the call; what is behind a
+    first row is in bytes, pitches from one row to the next are in floats.
+    """
+
+    SOURCE = 0
+    SOURCE_BYTES = auto()
+    SOURCE_PITCH = auto()
+    TARGET = auto()
+    TARGET_BYTES = auto()
+    TARGET_PITCH = auto()
+    ROWS = auto()
+    FLOATS = auto()
+
+
+# Words of attention that are addresses. Its block has the numbers of these tensors, in
+# order, and then all words: bytes behind the tensors in the place of their addresses.
+ADDRESSED: Final = (Word.QUERY, Word.KEY, Word.VALUE, Word.RESULT, Word.ROOM)
+ATTENTION_WORDS: Final = len(ADDRESSED) + len(Word)

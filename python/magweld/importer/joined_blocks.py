@@ -1,0 +1,158 @@
+"""Owns what native code reads of rows that are copied and of attention to them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from magweld.codegen.attention_kernels import MOST_ROWS, room_floats
+from magweld.codegen.attention_words import DISTANCES, Word
+from magweld.codegen.joined_words import ADDRESSED
+from magweld.codegen.shared_code import float_lanes
+from magweld.importer.sized_attention import SHARED_PRODUCTS, scale_bits
+from magweld.importer.strides import Strided
+
+_FLOAT_BYTES: Final = 4
+# Blocks of rows of one copy, at most.
+_MOST_BLOCKS: Final = 64
+
+Block = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A tensor of f32 in the memory of another one.
+
+    Attributes:
+        number: Of that, among operands and then results.
+        strided: Which elements it has.
+    """
+
+    number: int
+    strided: Strided
+
+    @property
+    def bytes_before(self) -> int:
+        """Bytes before the first element."""
+        return _FLOAT_BYTES * self.strided.offset
+
+
+def copies(source: Placed, target: Placed, dim: int, before: int) -> list[Block] | None:
+    """Return the blocks that copy a tensor to its place in a concatenation.
+
+    Args:
+        source: The tensor.
+        target: The concatenation, which is dense.
+        dim: The dimension along which tensors are joined.
+        before: Floats before its place, of each row from that dimension on.
+
+    Returns:
+        None if the elements of the tensor are not few blocks of rows.
+    """
+    shape, strides = source.strided.shape, source.strided.strides
+    floats, rows = math.prod(shape[dim:]), math.prod(shape[:dim])
+    if not floats * rows:
+        return []
+    if Strided(shape[dim:], strides[dim:]).runs not in ([], [(floats, 1)]):
+        return None
+    *slow, (last, distance) = Strided(shape[:dim], strides[:dim]).runs or [(1, 0)]
+    if rows // last > _MOST_BLOCKS:
+        return None
+    pitch = math.prod(target.strided.shape[dim:])
+    steps = ([stride * n for n in range(extent)] for extent, stride in slow)
+    found: list[Block] = []
+    for number, at in enumerate(itertools.product(*steps)):
+        here = source.bytes_before + _FLOAT_BYTES * sum(at)
+        there = _FLOAT_BYTES * (number * last * pitch + before)
+        taken = (source.number, here, distance)
+        found.append((*taken, target.number, there, pitch, last, floats))
+    return found
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Attention without a mask, between tensors that `is_plain` has let pass.
+
+    Attributes:
+        query: [batches, heads, rows, size].
+        key: [batches, heads, keys, size].
+        value: The same.
+        result: Of the shape of the query.
+        is_causal: Row i sees the keys 0..i.
+        scale: Factor of the scores; 1/sqrt(size) where None.
+    """
+
+    query: Placed
+    key: Placed
+    value: Placed
+    result: Placed
+    is_causal: bool
+    scale: float | None
+
+    @staticmethod
+    def is_plain(query: Strided, key: Strided, value: Strided) -> bool:
+        """Whether each key has a value, and rows have their elements side by side."""
+        keys = (*query.shape[:2], key.shape[2], query.shape[3])
+        inner = {one.strides[3] for one in (query, key, value)}
+        are_any = math.prod(query.shape) * keys[2] > 0
+        return key.shape == value.shape == keys and inner == {1} and are_any
+
+    @property
+    def products(self) -> int:
+        """How many products the scores are sums of."""
+        return math.prod(self.query.strided.shape) * self.key.strided.shape[2]
+
+    @property
+    def room(self) -> int:
+        """Floats of memory that a thread needs."""
+        size = self.query.strided.shape[3]
+        return room_floats(self._part, size, float_lanes())
+
+    def block(self, threads: int, room: int) -> Block:
+        """Return the words.
+
+        Args:
+            threads: How many there are.
+            room: The number of the memory for them.
+        """
+        tensors = (self.query, self.key, self.value, self.result)
+        numbers = (*(one.number for one in tensors), room)
+        used = min(threads, self._words[Word.ITEMS])
+        words = {
+            **self._words,
+            Word.THREADS: used if self.products >= SHARED_PRODUCTS else 1,
+        }
+        return (*numbers, *(words.get(word, 0) for word in Word))
+
+    @property
+    def _part(self) -> int:
+        """Rows of a head that walk the keys together."""
+        rows = self.query.strided.shape[2]
+        return -(-rows // -(-rows // MOST_ROWS))
+
+    @cached_property
+    def _words(self) -> dict[Word, int]:
+        """The words but for addresses and threads."""
+        batches, heads, rows, size = self.query.strided.shape
+        parts = -(-rows // self._part)
+        words = {
+            Word.HEADS: heads,
+            Word.ROWS: rows,
+            Word.KEYS: self.key.strided.shape[2],
+            Word.SIZE: size,
+            Word.PART: self._part,
+            Word.PARTS: parts,
+            Word.ITEMS: batches * heads * parts,
+            Word.SHARE: self.room,
+            Word.SCALE: scale_bits(self.scale, size),
+            Word.IS_CAUSAL: int(self.is_causal),
+        }
+        tensors = (self.query, self.key, self.value, self.result)
+        for word, one in zip(ADDRESSED, tensors, strict=False):
+            words[word] = one.bytes_before
+            for dim in range(3):
+                words[Word(DISTANCES[word] + dim)] = one.strided.strides[dim]
+        return words
