@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from magweld.bindings import arith, ir, memref, nvgpu, vector
+from magweld.bindings import arith, ir, vector
 from magweld.passes.gpu.lane_layouts import STEPS
 from magweld.passes.gpu.linalg_structure import LoopNest, inputs_of, outputs_of
 from magweld.passes.gpu.matrix_calls import half_pair, multiplied, vector_of
 from magweld.passes.gpu.matrix_instructions import MatrixInstruction
+from magweld.passes.gpu.product_loops import ProductLoops
 from magweld.passes.gpu.register_tiles import (
     Along,
     Held,
@@ -19,52 +20,13 @@ from magweld.passes.gpu.register_tiles import (
     Splat,
     Stored,
     Tile,
-    applied,
-    plus,
-    sum_of,
 )
+from magweld.passes.gpu.right_factor import RightFactor
 from magweld.passes.gpu.stream_rings import Ring
 from magweld.passes.gpu.stream_warpgroups import descriptors, warpgroup_sums
 from magweld.passes.gpu.structure import element_bytes
 from magweld.passes.ir.constants import constant_number
 from magweld.passes.ir.utils import located_error
-
-# Rows of a matrix that `ldmatrix` loads, and its elements of a row.
-_MATRIX = 8
-
-
-@dataclass(frozen=True)
-class ProductLoops:
-    """The loops of a product of two matrices.
-
-    Attributes:
-        row: Of the rows of the result.
-        column: Of its columns.
-        step: Of the reduction.
-        left: Number of the operand that has the rows.
-    """
-
-    row: int
-    column: int
-    step: int
-    left: int
-
-    @staticmethod
-    def of(op: Any, nest: LoopNest) -> ProductLoops:
-        """Return the loops.
-
-        Raises:
-            PassError: It is no product of two matrices; located at it.
-        """
-        long = [n for n in nest.parallel if nest.extents[n] > 1]
-        steps = [n for n in nest.reduction if nest.extents[n] > 1]
-        if len(long) != 2 or len(steps) != 1 or len(inputs_of(op)) != 2:
-            raise located_error(op, "expected a product of two matrices")
-        row, column = long
-        left = 0 if row in nest.maps[0] else 1
-        if column in nest.maps[left] or row in nest.maps[1 - left]:
-            raise located_error(op, "expected a product of two matrices")
-        return ProductLoops(row, column, steps[0], left)
 
 
 @dataclass(frozen=True)
@@ -152,7 +114,7 @@ class StreamProduct:
         start: Tile,
     ) -> dict[tuple[int, int], list[Any]]:
         layout, name = self.lanes.layout, self.instruction.name
-        factor = _RightFactor(self, ring, first)
+        factor = RightFactor(self.nest, self.loops, self.lanes, ring, first)
         sums = self._sums(start)
         for step in range(len(left[0])):
             rights = factor.load(self._pieces, step)
@@ -172,7 +134,7 @@ class StreamProduct:
         first: Any,
         start: Tile,
     ) -> dict[tuple[int, int], list[Any]]:
-        factor = _RightFactor(self, ring, first)
+        factor = RightFactor(self.nest, self.loops, self.lanes, ring, first)
         across = not factor.steps_side_by_side
         assert ring.swizzled is not None, "asked of those"
         view = ring.buffer.owner.opview
@@ -257,93 +219,3 @@ def loaded_neighbours(tile: Stored, places: Sequence[Sequence[Place]]) -> Any:
         indices = tile.indices(places[0])
         return vector.LoadOp(type_, tile.memory, indices, alignment=size).result
     return vector_of([tile.at(one) for one in places])
-
-
-@dataclass(frozen=True)
-class _RightFactor:
-    """A block of the right factor in a slot.
-
-    Attributes:
-        product: What reads it.
-        ring: Where it lies.
-        first: The first row of the slot.
-    """
-
-    product: StreamProduct
-    ring: Ring
-    first: Any
-
-    @property
-    def steps_side_by_side(self) -> bool:
-        """Whether rows go along the reduction."""
-        loops, nest = self.product.loops, self.product.nest
-        map_ = nest.maps[1 - loops.left]
-        long = [n for n in map_ if n is not None and nest.extents[n] > 1]
-        return long[-1] == loops.step
-
-    def load(self, pieces: int, step: int) -> list[list[Any]]:
-        """Build what a lane has of some pieces of the columns, of one step."""
-        if self.product.lanes.layout.family == "mma":
-            return self._load_matrices(pieces, step)
-        return [self._load_vector(piece, step) for piece in range(pieces)]
-
-    def _load_matrices(self, pieces: int, step: int) -> list[list[Any]]:
-        """Load two matrices for a piece, of two pieces at once, by `ldmatrix`."""
-        found = []
-        for piece in range(0, pieces, 2):
-            count = 2 * min(2, pieces - piece)
-            type_ = ir.VectorType.get([count, 2], self.ring.block.element)
-            loaded = nvgpu.LdMatrixOp(
-                type_,
-                self.ring.buffer,
-                self._matrix_row(piece, step),
-                not self.steps_side_by_side,
-                count,
-            ).result
-            parts = [vector.ExtractOp(loaded, [], [n]).result for n in range(count)]
-            found += [parts[n : n + 2] for n in range(0, count, 2)]
-        return found
-
-    def _matrix_row(self, piece: int, step: int) -> list[Any]:
-        """Build where the row of a matrix begins that a lane names.
-
-        Matrices are two steps of eight of the first piece, then those of the second.
-        """
-        lane = ir.AffineExpr.get_dim(0) % self.product.lanes.layout.subgroup
-        matrix = ir.AffineExpr.get_floor_div(lane, _MATRIX)
-        line = ir.AffineExpr.get_floor_div(matrix, 2) * _MATRIX
-        deep = matrix % 2 * _MATRIX
-        if self.steps_side_by_side:
-            line = line + lane % _MATRIX
-        else:
-            deep = deep + lane % _MATRIX
-        thread = [self.product.lanes.thread]
-        at_line = plus(applied(line, thread), piece * _MATRIX)
-        at_step = plus(applied(deep, thread), step * STEPS)
-        if self.steps_side_by_side:
-            return [sum_of(self.first, at_line), at_step]
-        return [sum_of(self.first, at_step), at_line]
-
-    def _load_vector(self, piece: int, step: int) -> list[Any]:
-        """Load four steps of a column, in one go where they lie side by side."""
-        lanes = self.product.lanes
-        layout = lanes.layout
-        thread = ir.AffineExpr.get_dim(0)
-        line = applied(thread % layout.wide, [lanes.thread])
-        deep = applied(layout.first_column(thread), [lanes.thread])
-        at_line, at_step = plus(line, piece * layout.wide), plus(deep, step * STEPS)
-        element = self.ring.block.element
-        if self.steps_side_by_side:
-            type_ = ir.VectorType.get([layout.width], element)
-            place = [sum_of(self.first, at_line), at_step]
-            size = layout.width * element_bytes(element)
-            return [
-                vector.LoadOp(type_, self.ring.buffer, place, alignment=size).result
-            ]
-        values = [
-            memref.LoadOp(
-                self.ring.buffer, [sum_of(self.first, plus(at_step, n)), at_line]
-            ).result
-            for n in range(layout.width)
-        ]
-        return [vector_of(values)]

@@ -23,7 +23,7 @@ from magweld.passes.gpu.register_tiles import (
 from magweld.passes.gpu.stream_warpgroups import can_swizzle, swizzled_element
 from magweld.passes.gpu.structure import VECTOR_BYTES, element_bytes, workgroup_space
 from magweld.passes.gpu.swizzled_tiles import SwizzledTile, flat_view
-from magweld.passes.tiling.register_streams import ring_pitch
+from magweld.passes.tiling.stream_factors import ring_pitch
 
 Offsets = Callable[[Any], Sequence[Any]]
 """Where the block that begins at a position of the stream lies in a tensor."""

@@ -13,13 +13,13 @@ from magweld.passes.gpu.linalg_structure import (
     is_structured,
     loop_nest_of,
 )
-from magweld.passes.gpu.stream_products import ProductLoops
+from magweld.passes.gpu.product_loops import ProductLoops
 from magweld.passes.gpu.stream_warpgroups import can_swizzle
 from magweld.passes.gpu.structure import VECTOR_BYTES, element_bytes
 from magweld.passes.gpu.swizzled_tiles import SWIZZLE_ALIGNMENT
 from magweld.passes.ir.constants import constant_number
 from magweld.passes.ir.utils import located_error
-from magweld.passes.tiling.register_streams import ring_pitch
+from magweld.passes.tiling.stream_factors import ring_pitch
 
 
 @dataclass(frozen=True)

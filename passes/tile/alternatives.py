@@ -18,7 +18,7 @@ from magweld.passes.tile.connect_operators import Connector
 from magweld.passes.tile.merger import Fusion, Merger
 from magweld.passes.tile.select_implementation import LibraryUse, SelectImplementation
 from magweld.passes.tiling.policy import Scheduler
-from magweld.passes.tiling.trials import Plan
+from magweld.passes.tiling.tile_plan import Plan
 
 # Units with more operators that a library can compute get no choice for each of them.
 MOST_CHOICES = 3

@@ -18,7 +18,7 @@ from magweld.passes.tile.grouping import Grouping
 from magweld.passes.tile.merger import Fusion, Merger
 from magweld.passes.tiling.policy import Scheduler
 from magweld.passes.tiling.propagation import Refusal
-from magweld.passes.tiling.trials import Plan
+from magweld.passes.tiling.tile_plan import Plan
 
 # Partial groupings that are kept, and parts of groups that are tried to be given back
 # in a graph: each takes the planning of about two groups.

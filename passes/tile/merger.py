@@ -20,7 +20,7 @@ from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.policy import Scheduler, tile_levels
 from magweld.passes.tiling.propagation import Refusal
 from magweld.passes.tiling.regions import OperatorKind
-from magweld.passes.tiling.trials import Plan
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.targets.device import LevelKind
 
 Fusion = Literal["all", "registers", "none"]

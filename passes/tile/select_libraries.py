@@ -20,7 +20,7 @@ from magweld.passes.tile.merger import Fusion, Merger
 from magweld.passes.tile.select_implementation import LibraryUse, states_libraries
 from magweld.passes.tiling.library_price import library_seconds
 from magweld.passes.tiling.policy import Scheduler
-from magweld.passes.tiling.trials import Plan
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.targets.device import Device
 
 

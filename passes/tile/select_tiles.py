@@ -23,7 +23,7 @@ from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.policy import Scheduler
 from magweld.passes.tiling.propagation import Refusal
 from magweld.passes.tiling.register_streams import register_stream
-from magweld.passes.tiling.trials import Plan
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.targets.device import LevelKind
 
 

@@ -24,6 +24,7 @@ from magweld.passes.tile.reduction_chain import (
 from magweld.passes.tile.select_implementation import LibraryUse, SelectImplementation
 from magweld.passes.tiling.cost import cost
 from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.level_trial import CACHE_SHARE
 from magweld.passes.tiling.policy import (
     MODEL_ACCURACY,
     Scheduler,
@@ -31,8 +32,8 @@ from magweld.passes.tiling.policy import (
     tile_levels,
 )
 from magweld.passes.tiling.propagation import Refusal, propagate
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.passes.tiling.tile_sizes import divisors
-from magweld.passes.tiling.trials import CACHE_SHARE, Plan
 from magweld.targets import device as device_named
 from magweld.targets.device import LAUNCH_SECONDS
 

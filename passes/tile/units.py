@@ -25,7 +25,7 @@ from magweld.passes.tile.connect_operators import Connector
 from magweld.passes.tile.merger import Fusion, Merger
 from magweld.passes.tile.select_implementation import SelectImplementation
 from magweld.passes.tiling.policy import Scheduler
-from magweld.passes.tiling.trials import Plan
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.targets.device import Device
 
 # Units with more operators are cut: each choice more doubles what is to be measured.

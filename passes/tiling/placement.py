@@ -27,9 +27,9 @@ from magweld.passes.tiling.regions import (
     OperatorKind,
     OperatorModel,
 )
-from magweld.passes.tiling.register_streams import streamed_reads
 from magweld.passes.tiling.steps import bordered_bytes, few_channels, one_block
 from magweld.passes.tiling.stream import Blocks
+from magweld.passes.tiling.stream_factors import streamed_reads
 from magweld.passes.tiling.window_products import CHANNELS, window_product
 from magweld.passes.tiling.winograd_buffers import WinogradBuffers, winograd_buffers
 from magweld.passes.tiling.winograd_forms import FORMS, IN_TILES, ROWS

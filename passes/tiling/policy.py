@@ -25,8 +25,9 @@ from magweld.passes.tiling.regions import OperatorKind, OperatorModel
 from magweld.passes.tiling.register_streams import stream_tiles
 from magweld.passes.tiling.stream import Blocks
 from magweld.passes.tiling.stream_choices import candidate_blocks, with_reason
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.passes.tiling.tile_sizes import candidate_tiles, divisors, root_sizes
-from magweld.passes.tiling.trials import Plan, Trials, may_be_ragged
+from magweld.passes.tiling.trials import Trials, may_be_ragged
 from magweld.targets.device import Device, Level
 
 # Plans whose predicted times differ by less than this are equally good: whole

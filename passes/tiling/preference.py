@@ -7,8 +7,8 @@ import math
 from magweld.passes.tiling.cost import Cost
 from magweld.passes.tiling.loads_in_flight import moved_by_thread
 from magweld.passes.tiling.regions import OperatorModel
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.passes.tiling.tile_sizes import shapes_of_tiles
-from magweld.passes.tiling.trials import Plan
 from magweld.targets.device import Device
 
 # Bytes of a run of memory in which prefetchers are under way; longer ones gain less

@@ -6,8 +6,9 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.passes.tiling.tile_sizes import MAX_CANDIDATES, root_sizes
-from magweld.passes.tiling.trials import Plan, Trials, may_be_ragged
+from magweld.passes.tiling.trials import Trials, may_be_ragged
 
 Tile = tuple[int, ...]
 

@@ -7,45 +7,40 @@ that nothing but the blocks of what products read goes through shared memory.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from magweld.passes.tiling import warpgroups
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.matrix_units import (
     instruction_for,
-    matrix_loops,
-    warpgroup_instruction,
 )
 from magweld.passes.tiling.needs import OperatorTile
 from magweld.passes.tiling.propagation import Refusal, Tiles
-from magweld.passes.tiling.regions import STREAM, OperatorKind, OperatorModel
+from magweld.passes.tiling.regions import OperatorKind, OperatorModel
 from magweld.passes.tiling.stream import Blocks
-from magweld.targets.device import Device, Instruction, Level
+from magweld.passes.tiling.stream_factors import (
+    FRAGMENT,
+    has_rows,
+    is_of_matrices,
+    moves,
+    right_factor,
+    sides,
+    stream_instruction,
+    streamed_reads,
+)
+from magweld.targets.device import Device, Level
 
-# Subgroups that share the rows of a tile, and rows of a fragment.
+# Subgroups that share the rows of a tile.
 SUBGROUPS = 4
-FRAGMENT = 16
 # Sizes of the blocks, and blocks that a stream has at least.
 BLOCKS = (32, 64, 128)
 _LEAST_BLOCKS = 2
 # Registers of a thread for elements of tiles: the rest is for addresses, and for what
 # an operation makes.
 _MOST_REGISTERS = 208
-# Bytes of a piece that a thread copies, and of a sum.
-_PIECE = 16
-_SUM = 4
 # Blocks of the launch that a multiprocessor is to have together, and most slots.
 _BESIDE = 2
 _MOST_STAGES = 3
-
-
-def ring_pitch(columns: int, element: int) -> int:
-    """Return the elements from row to row of a slot: an odd number of 16 bytes."""
-    piece = _PIECE // element
-    pieces = -(-columns // piece)
-    return (pieces + 1 - pieces % 2) * piece
 
 
 @dataclass(frozen=True)
@@ -113,17 +108,9 @@ def stream_slots(tiles: Tiles, device: Device) -> float:
         if instruction is None:
             slots += part.points * part.model.flops
         else:
-            rate = _instruction(part, device, instruction).gflops
+            rate = stream_instruction(part, device, instruction).gflops
             slots += 2 * part.points * device.peak_gflops / rate
     return slots
-
-
-def streamed_reads(parts: Sequence[OperatorTile]) -> Iterator[tuple[int, int, int]]:
-    """Yield what products read in blocks: the node, the read and bytes of a block."""
-    for node, part in enumerate(parts):
-        if part.model.kind is OperatorKind.CONTRACTION:
-            right = right_factor(part)
-            yield node, right, _ring(part, right)
 
 
 @dataclass(frozen=True)
@@ -143,7 +130,7 @@ class _Reading:
         if found is not None:
             return Refusal("no-stream", found)
         products = self._products()
-        rows = {_sides(part)[0] for _, part in products}
+        rows = {sides(part)[0] for _, part in products}
         (lines,) = rows
         rings = tuple(((n, r), size) for n, r, size in streamed_reads(self.tiles.parts))
         loaded = sum(
@@ -167,7 +154,7 @@ class _Reading:
             yield "several results are stored"
         for node, part in enumerate(self.tiles.parts):
             yield from self._operator_violations(node, part)
-        rows = {_sides(part)[0] for _, part in products if _is_of_matrices(part)}
+        rows = {sides(part)[0] for _, part in products if is_of_matrices(part)}
         if len(rows) != 1 or not rows <= {
             SUBGROUPS * FRAGMENT,
             SUBGROUPS * FRAGMENT * 2,
@@ -199,21 +186,21 @@ class _Reading:
         if instruction_for(model, self.device) is None:
             yield f"no matrix instructions for {model.name}"
             return
-        if not _is_of_matrices(part):
+        if not is_of_matrices(part):
             yield f"{model.name} is no product of two matrices"
             return
-        _, columns, steps = _sides(part)
+        _, columns, steps = sides(part)
         stream = self.blocks.stream
         fixed = steps if stream.loops[node] not in model.reduction else columns
         if fixed % FRAGMENT:
             yield f"{fixed} columns or steps of {model.name} are no whole fragments"
         right = right_factor(part)
-        if not part.outside[right] or not _moves(part, right):
+        if not part.outside[right] or not moves(part, right):
             yield f"{model.name} reads no blocks of a tensor"
-        elif not _has_rows(part, right):
+        elif not has_rows(part, right):
             yield f"what {model.name} reads has no rows of 16 bytes"
         left = 1 - right
-        if part.outside[left] and _moves(part, left):
+        if part.outside[left] and moves(part, left):
             yield f"both factors of {model.name} are streamed"
 
     def _products(self) -> list[tuple[int, OperatorTile]]:
@@ -231,8 +218,8 @@ class _Reading:
         plain = instruction_for(part.model, self.device)
         assert plain is not None, "products have one"
         times = SUBGROUPS
-        if _instruction(part, self.device, plain) is not plain:
-            times = _sides(part)[0] // (SUBGROUPS * FRAGMENT)
+        if stream_instruction(part, self.device, plain) is not plain:
+            times = sides(part)[0] // (SUBGROUPS * FRAGMENT)
         return times * size * part.times
 
     def _registers(self, products: list[tuple[int, OperatorTile]]) -> int:
@@ -240,77 +227,8 @@ class _Reading:
         threads = SUBGROUPS * self.device.warp
         total = 0
         for _, part in products:
-            rows, columns, steps = _sides(part)
+            rows, columns, steps = sides(part)
             total += rows * columns
             if part.outside[1 - right_factor(part)]:
                 total += rows * steps // 2
         return total // threads
-
-
-def _moves(part: OperatorTile, number: int) -> bool:
-    """Whether a read is of another region for each block."""
-    return any(
-        STREAM in dict(interval.offset.terms) for interval in part.read_boxes[number]
-    )
-
-
-def _has_rows(part: OperatorTile, number: int) -> bool:
-    """Whether what is read is a matrix whose rows are whole pieces of 16 bytes."""
-    read = part.model.reads[number]
-    sizes = [i.size for i in read.box(part.box)]
-    long = [dim for dim, size in enumerate(sizes) if size > 1]
-    if len(long) != 2 or read.index[-1] is None:
-        return False
-    piece = _PIECE // read.element_bytes
-    whole = read.shape[-1] % piece == 0 and read.index[-1].constant % piece == 0
-    return long[-1] == len(read.shape) - 1 and whole
-
-
-def right_factor(part: OperatorTile) -> int:
-    """Return the number of the read of a product that has its columns."""
-    found = matrix_loops(part.model, _lengths(part))
-    assert found is not None, "asked of products of matrices"
-    (_, (column, *_)), _ = found
-    return next(
-        number
-        for number, read in enumerate(part.model.reads)
-        if column in {expr.single_loop for expr in read.index if expr is not None}
-    )
-
-
-def _is_of_matrices(part: OperatorTile) -> bool:
-    found = matrix_loops(part.model, _lengths(part))
-    return (
-        found is not None
-        and len(part.model.reads) == 2
-        and all(len(side) == 1 for side in found[0])
-    )
-
-
-def _sides(part: OperatorTile) -> tuple[int, int, int]:
-    """Rows, columns and steps of a product."""
-    sizes = _lengths(part)
-    found = matrix_loops(part.model, sizes)
-    assert found is not None, "asked of products of matrices"
-    ((row, *_), (column, *_)), step = found
-    return sizes[row], sizes[column], sizes[step]
-
-
-def _ring(part: OperatorTile, number: int) -> int:
-    """Bytes of a block of what a product reads."""
-    read = part.model.reads[number]
-    *_, outer, inner = (i.size for i in read.box(part.box) if i.size > 1)
-    return outer * ring_pitch(inner, read.element_bytes) * read.element_bytes
-
-
-def _lengths(part: OperatorTile) -> list[int]:
-    return [math.ceil(interval.size) for interval in part.box]
-
-
-def _instruction(part: OperatorTile, device: Device, plain: Instruction) -> Instruction:
-    """Return what computes a product: warpgroups where they read its right factor."""
-    found = warpgroup_instruction(part.model, device)
-    read = part.model.reads[right_factor(part)]
-    *_, outer, inner = (i.size for i in read.box(part.box) if i.size > 1)
-    whole = outer % FRAGMENT == 0 and inner % warpgroups.STEP == 0
-    return found if found is not None and whole else plain

@@ -22,7 +22,7 @@ from magweld.passes.tiling.batched_cost import batched_seconds
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.policy import Scheduler
 from magweld.passes.tiling.propagation import Refusal
-from magweld.passes.tiling.trials import Plan
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.targets import device
 from magweld.targets.device import LAUNCH_SECONDS, Device
 

@@ -20,7 +20,7 @@ from magweld.passes.tiling.policy import schedule, staged_step
 from magweld.passes.tiling.propagation import propagate
 from magweld.passes.tiling.regions import OperatorKind, OperatorModel
 from magweld.passes.tiling.thread_shares import accessed_bytes
-from magweld.passes.tiling.trials import Plan
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.targets import device
 from magweld.targets.device import ARITHMETIC
 

@@ -19,7 +19,7 @@ from magweld.passes.tiling.placement import footprint_bytes
 from magweld.passes.tiling.policy import schedule
 from magweld.passes.tiling.propagation import propagate
 from magweld.passes.tiling.regions import OperatorModel
-from magweld.passes.tiling.trials import Plan
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.targets import device
 
 SIZES = [(49, 32), (49, 49), (197, 16), (197, 64), (37, 29), (32, 29), (16, 60)]

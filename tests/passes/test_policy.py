@@ -20,9 +20,10 @@ from operator_models import (
     row_reduction,
 )
 
-from magweld.passes.tiling import trials as trials_module
+from magweld.passes.tiling import level_trial
 from magweld.passes.tiling.cost import Work, work_of
 from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.level_trial import CACHE_SHARE
 from magweld.passes.tiling.needs import Needs
 from magweld.passes.tiling.placement import tile_bytes, tile_bytes_between
 from magweld.passes.tiling.policy import (
@@ -35,6 +36,7 @@ from magweld.passes.tiling.preference import LONG_RUN
 from magweld.passes.tiling.propagation import Propagation, Refusal, Tiles
 from magweld.passes.tiling.regions import OperatorKind, OperatorModel
 from magweld.passes.tiling.steps import block_of
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.passes.tiling.tile_sizes import (
     MAX_CANDIDATES,
     MOST_SHAPES,
@@ -46,7 +48,7 @@ from magweld.passes.tiling.tile_sizes import (
     shapes_of_tiles,
     tile_sizes,
 )
-from magweld.passes.tiling.trials import CACHE_SHARE, Plan, Trials
+from magweld.passes.tiling.trials import Trials
 from magweld.targets import device as named_device
 from magweld.targets.device import Device, LevelKind
 
@@ -266,7 +268,7 @@ def test_what_computes_for_too_long_is_priced_no_further(
         priced.append(tiles.grid)
         return work_of(group, tiles, device)
 
-    monkeypatch.setattr(trials_module, "work_of", work)
+    monkeypatch.setattr(level_trial, "work_of", work)
     trials, tiles = trials_of(group, target), tiles_of(group)
     found = [trials.plan_within(tile, None, best * 1.01) for tile in tiles]
     assert found.count(None) > len(tiles) / 4
@@ -354,7 +356,7 @@ def test_tiles_that_were_fast_before_are_tried_first(
         priced.append(tiles.grid)
         return work_of(group, tiles, device)
 
-    monkeypatch.setattr(trials_module, "work_of", work)
+    monkeypatch.setattr(level_trial, "work_of", work)
     scheduler, counts = Scheduler(device(tile_bytes=1 << 24)), []
     for group in (small, large):
         scheduler.ranking(group, 0.03)

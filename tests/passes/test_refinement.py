@@ -11,8 +11,8 @@ from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.policy import MODEL_ACCURACY, Scheduler
 from magweld.passes.tiling.refinement import across, along
 from magweld.passes.tiling.regions import LinearIndex, OperatorKind, OperatorModel
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.passes.tiling.tile_sizes import divisors
-from magweld.passes.tiling.trials import Plan
 from magweld.targets import device as named_device
 
 CHOICES = [(1, 2, 4), (1, 3), (5,)]

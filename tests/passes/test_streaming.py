@@ -20,7 +20,7 @@ from magweld.passes.tiling.regions import (
 )
 from magweld.passes.tiling.stream import Blocks, Rescaling, Stream
 from magweld.passes.tiling.streaming import streams
-from magweld.passes.tiling.trials import Plan
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.targets.device import LevelKind
 
 QUERIES, KEYS, SIZE = 64, 1024, 32

@@ -19,7 +19,7 @@ from magweld.passes.tiling.thread_shares import (
     product_slots,
     window_counts,
 )
-from magweld.passes.tiling.trials import Plan
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.targets import device
 
 H100 = device("h100")

@@ -12,8 +12,8 @@ from magweld.passes.tiling.placement import Placement, place_tile
 from magweld.passes.tiling.policy import schedule
 from magweld.passes.tiling.propagation import Tiles, propagate
 from magweld.passes.tiling.regions import Access, LinearIndex
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.passes.tiling.transposed_reads import TransposedRead
-from magweld.passes.tiling.trials import Plan
 from magweld.targets.device import Level, LevelKind
 
 SIZE = 256

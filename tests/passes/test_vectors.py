@@ -10,8 +10,8 @@ from welder_groups import CONVOLUTION, convolutions, window
 
 from magweld.passes.tiling.policy import schedule
 from magweld.passes.tiling.propagation import Tiles, propagate
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.passes.tiling.tile_sizes import candidate_tiles, root_sizes
-from magweld.passes.tiling.trials import Plan
 from magweld.passes.tiling.vectors import ALONG_REDUCTION, vector_waste
 from magweld.targets.device import Device
 

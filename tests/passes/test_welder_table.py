@@ -25,7 +25,7 @@ from magweld.passes.tiling.cost import Cost, cost
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.policy import schedule, staged_step
 from magweld.passes.tiling.propagation import Refusal, Tiles, propagate
-from magweld.passes.tiling.trials import Plan
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.targets import Device
 from magweld.targets import device as named_device
 

@@ -13,7 +13,7 @@ from magweld.passes.tiling.placement import footprint_bytes
 from magweld.passes.tiling.policy import schedule
 from magweld.passes.tiling.propagation import propagate
 from magweld.passes.tiling.regions import LinearIndex, OperatorKind, OperatorModel
-from magweld.passes.tiling.trials import Plan
+from magweld.passes.tiling.tile_plan import Plan
 from magweld.passes.tiling.window_products import (
     WindowProduct,
     window_product,
