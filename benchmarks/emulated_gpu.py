@@ -28,6 +28,7 @@ from magweld.runtime.container import decode_program, encode_request
 from magweld.runtime.gpu.driver import DeviceError, Geometry
 from magweld.runtime.gpu.kernels import GpuKernels
 from magweld.runtime.gpu.machine import GpuMachine
+from magweld.runtime.machine import Repeated
 from magweld.runtime.program import LoadedProgram
 
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "tools" / "amd_emulator"
@@ -247,6 +248,10 @@ class EmulatedGpu:
 
     def wait(self) -> None:
         """Return: nothing is left to be done."""
+
+    def repeated(self, call: Callable[[], object]) -> Repeated:
+        """Return the call."""
+        return Repeated(call)
 
     def queue(self) -> Hashable | None:
         """Return the only stream."""

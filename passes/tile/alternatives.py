@@ -15,10 +15,17 @@ from magweld.passes.analysis.library_form import LibraryCall
 from magweld.passes.analysis.stream_marks import STEP, mark_stream
 from magweld.passes.tile.apply_plans import PLAN
 from magweld.passes.tile.connect_operators import Connector
+from magweld.passes.tile.library_candidates import called_operators
 from magweld.passes.tile.merger import Fusion, Merger
-from magweld.passes.tile.select_implementation import LibraryUse, SelectImplementation
+from magweld.passes.tile.select_implementation import (
+    LibraryUse,
+    SelectImplementation,
+    states_libraries,
+)
+from magweld.passes.tile.select_libraries import SelectLibraries
 from magweld.passes.tiling.policy import Scheduler
 from magweld.passes.tiling.tile_plan import Plan
+from magweld.targets.device import Device
 
 # Units with more operators that a library can compute get no choice for each of them.
 MOST_CHOICES = 3
@@ -56,7 +63,7 @@ def alternatives(
         count: Most plans.
     """
     maker = _Maker(module, fusion)
-    choices = list(dict.fromkeys(_library_choices(module, library)))
+    choices = list(dict.fromkeys(_library_choices(module, library, fusion)))
     found: dict[str, Alternative] = {}
     for rank in range(count):
         for choice in choices:
@@ -68,14 +75,17 @@ def alternatives(
     return list(found.values())[:count]
 
 
-def _library_choices(module: Any, library: LibraryUse) -> Iterator[frozenset[int]]:
+def _library_choices(
+    module: Any, library: LibraryUse, fusion: Fusion
+) -> Iterator[frozenset[int]]:
     """Sets of operators for a library to compute, the predicted one first."""
     function = next(iter(module.body.operations))
-    device, operators = device_of(function), read_body(function).operators
-    uses: tuple[LibraryUse, ...] = (library,)
-    if library == "auto":
-        uses = ("auto", "never", "always")
-    for use in uses:
+    device, body = device_of(function), read_body(function)
+    if states_libraries(device):
+        yield from _device_choices(body, device, library, fusion)
+        return
+    operators = body.operators
+    for use in _uses(library):
         choice = SelectImplementation(use)
         yield frozenset(
             i for i, op in enumerate(operators) if choice.uses_library(op, device)
@@ -85,6 +95,22 @@ def _library_choices(module: Any, library: LibraryUse) -> Iterator[frozenset[int
     ]
     if library == "auto" and len(able) <= MOST_CHOICES:
         yield from (frozenset({i}) for i in able)
+
+
+def _uses(library: LibraryUse) -> tuple[LibraryUse, ...]:
+    return ("auto", "never", "always") if library == "auto" else (library,)
+
+
+def _device_choices(
+    body: GraphBody, device: Device, library: LibraryUse, fusion: Fusion
+) -> Iterator[frozenset[int]]:
+    """The same where whole groups are priced, and a call may be several operators."""
+    for use in _uses(library):
+        calls = SelectLibraries(use, fusion).calls(body, device)
+        yield frozenset(member for call in calls for member in call.members)
+    able = list(called_operators(body, device))
+    if library == "auto" and len(able) <= MOST_CHOICES:
+        yield from (frozenset(call.members) for call in able)
 
 
 class _Maker:

@@ -16,6 +16,7 @@ from magweld.dialects.tile_graph import (
 from magweld.passes.analysis.graph_body import Edge, GraphBody
 from magweld.passes.analysis.library_calls import (
     call_on,
+    is_library,
     reads_sums,
     rounded_call,
     takes_bias,
@@ -65,6 +66,15 @@ def called_operators(body: GraphBody, device: Device) -> Iterator[Called]:
             yield Called((position,), call)
         elif body.models[position].factors:
             yield from _rounded(body, position, device)
+
+
+def decided_calls(body: GraphBody, device: Device) -> Iterator[Called]:
+    """Yield the calls of several operators that a plan has decided for."""
+    for position, operator in enumerate(body.operators):
+        alone = call_on(device, [operator])
+        if is_library(operator) and not isinstance(alone, LibraryCall):
+            if body.models[position].factors:
+                yield from _rounded(body, position, device)
 
 
 def _rounded(body: GraphBody, product: int, device: Device) -> Iterator[Called]:
@@ -170,6 +180,8 @@ def fold_rounding(body: GraphBody, called: Called, level: str) -> None:
     edge = _only_edge(body, called.members[0])
     assert edge is not None, "candidates have one reader"
     edge.connect.attributes["level"] = ir.StringAttr.get(level)
+    if "refused" in edge.connect.attributes:
+        del edge.connect.attributes["refused"]
     if called.bias is None:
         return
     rounded = body.operators[called.members[-1]]

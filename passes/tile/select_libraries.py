@@ -8,11 +8,13 @@ from typing import Any, ClassVar
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import device_of, is_tile_graph, operators_of
 from magweld.passes.analysis.graph_body import GraphBody, read_body
+from magweld.passes.analysis.library_calls import is_library
 from magweld.passes.infrastructure.base import FunctionPass
 from magweld.passes.tile.connect_operators import TRIALS, WIDTH, Connector
 from magweld.passes.tile.library_candidates import (
     Called,
     called_operators,
+    decided_calls,
     fold_rounding,
 )
 from magweld.passes.tile.library_groups import Candidate, LibraryGroups
@@ -50,7 +52,8 @@ class SelectLibraries(FunctionPass):
     %r = operator {truncf (addf %c, (extf %bias))} {implementation = "library"}
     ```
 
-    Every other operator that nothing was decided for is generated. Devices that state
+    What a plan decided is kept; where that is a call of several operators, it becomes
+    one as above. Every other operator is generated. Devices that state
     no rates, and those whose tiles no threads share, are left alone.
 
     Options:
@@ -76,7 +79,8 @@ class SelectLibraries(FunctionPass):
         if not states_libraries(device):
             return
         body = read_body(function)
-        for called in self._chosen(body, device):
+        decided = decided_calls(body, device)
+        for called in (*decided, *self.calls(body, device)):
             # Roundings are read by others: what is folded is erased.
             for member in (called.members[0], called.members[-1]):
                 _implement(body.operators[member], "library")
@@ -86,13 +90,15 @@ class SelectLibraries(FunctionPass):
             if "implementation" not in operator.attributes:
                 _implement(operator, "generated")
 
-    def _chosen(self, body: GraphBody, device: Device) -> list[Called]:
+    def calls(self, body: GraphBody, device: Device) -> list[Called]:
+        """Return the calls for operators of a graph that nothing was decided for."""
         if self.library == "never":
             return []
         every = {one.members[0]: one for one in called_operators(body, device)}
         if self.library == "always":
             return list(every.values())
-        merger = Merger(body, Scheduler(device), self.fusion, (), self.batch)
+        library = [n for n, op in enumerate(body.operators) if is_library(op)]
+        merger = Merger(body, Scheduler(device), self.fusion, library, self.batch)
         candidates = {}
         for product, called in every.items():
             seconds = _seconds(body, called, device)

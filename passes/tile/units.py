@@ -22,8 +22,12 @@ from magweld.passes.analysis.stream_marks import MARK, STEP
 from magweld.passes.ir.cloning import ValueMap, clone_mapped, defining_op
 from magweld.passes.tile.components import components
 from magweld.passes.tile.connect_operators import Connector
+from magweld.passes.tile.library_candidates import called_operators
 from magweld.passes.tile.merger import Fusion, Merger
-from magweld.passes.tile.select_implementation import SelectImplementation
+from magweld.passes.tile.select_implementation import (
+    SelectImplementation,
+    states_libraries,
+)
 from magweld.passes.tiling.policy import Scheduler
 from magweld.passes.tiling.tile_plan import Plan
 from magweld.targets.device import Device
@@ -58,7 +62,8 @@ def units_of(function: Any, fusion: Fusion = "all") -> list[Unit]:
     """Return the units of a graph that nothing has been decided for.
 
     Operators are in one unit if the model connects them when a library computes what
-    is bound by arithmetic, or when it computes nothing.
+    is bound by arithmetic, or when it computes nothing, or if one call of a library may
+    compute them.
     """
     body, device = read_body(function), device_of(function)
     known = _known_units(body)
@@ -72,6 +77,9 @@ def units_of(function: Any, fusion: Fusion = "all") -> list[Unit]:
     )
     fused = _groups(body, scheduler, fusion, ())
     seconds = [_seconds(body, scheduler, members) for members in usual]
+    called: list[list[int]] = []
+    if states_libraries(device):
+        called = [list(one.members) for one in called_operators(body, device)]
     return [
         Unit(
             tuple(members),
@@ -82,7 +90,7 @@ def units_of(function: Any, fusion: Fusion = "all") -> list[Unit]:
                 if group[-1] in members
             ),
         )
-        for members in _components(len(body.operators), usual, fused)
+        for members in _components(len(body.operators), [*usual, *called], fused)
     ]
 
 

@@ -44,7 +44,12 @@ from magweld.runtime.container import encode_parts, encode_request
 from magweld.runtime.disassembly import disassemble
 from magweld.runtime.fingerprint import compiler_identity, program_key
 from magweld.runtime.gpu.driver import DeviceError
-from magweld.runtime.gpu.machine import machine_for, target_of
+from magweld.runtime.gpu.machine import (
+    gpu_name,
+    machine_for,
+    target_of,
+    why_unmeasurable,
+)
 from magweld.runtime.machine import HOST as HOST_MACHINE
 from magweld.runtime.machine import Machine
 from magweld.runtime.program import LoadedProgram
@@ -679,16 +684,18 @@ def options_for(
     """Return the options of a compilation for a target.
 
     Raises:
-        UnsupportedError: `unknown-target`; or code for a GPU is to be tuned or to keep
-            within a memory budget.
+        UnsupportedError: `unknown-target`; or code for a GPU is to be tuned where there
+            is none, or to keep within a memory budget.
     """
     chosen = parse_target(target)
     if chosen.backend is Backend.CPU:
         return options
-    if tune:
+    wanted = tune_options(tune) if tune else None
+    reason = "" if wanted is None else _why_untunable(wanted, target)
+    if reason:
         raise UnsupportedError(
             "tune-target",
-            f"plans for {target} cannot be measured",
+            f"plans for {target} cannot be measured: {reason}",
             hint="leave out tune: the model of the device chooses plans",
         )
     if options.memory_budget:
@@ -698,6 +705,12 @@ def options_for(
             hint="leave memory_budget out, or compile for the CPU",
         )
     return replace(options, device=chosen.reference, loops=False)
+
+
+def _why_untunable(tune: TuneOptions, target: str) -> str:
+    """Return why plans for a target cannot be measured, "" if they can."""
+    # Whoever brings workers says that they are such machines.
+    return "" if tune.executor is not None else why_unmeasurable(target)
 
 
 def _machine(target: str, device: torch.device) -> tuple[str, Machine]:
@@ -744,6 +757,8 @@ def compile_imported(
     wanted = tune_options(env.TUNE.get() if tune is None else tune)
     if options.memory_budget:
         wanted = None  # plans that were measured know no budget
+    if wanted is not None and _why_untunable(wanted, target):
+        wanted = None  # the environment asks for all graphs
     refused: dict[str, str] = {}
     service = service or compile_service()
     while True:
@@ -752,6 +767,10 @@ def compile_imported(
         else:
             program = _compile_for_device(imported.text, target, options, service)
         if not program.unlowered:
+            if wanted is not None and target != HOST_TARGET:
+                program = _tuned_for_device(
+                    imported.text, target, options, wanted, service
+                )
             if imported.externals and _FALLBACKS.isEnabledFor(logging.INFO):
                 left = list(map(imported.where, imported.externals))
                 _FALLBACKS.info("torch runs %s", shorten(left, _LOGGED_NODES))
@@ -768,13 +787,37 @@ def compile_imported(
 def _compile_for_device(
     text: str, target: str, options: CompileOptions, service: CompileService
 ) -> Program:
-    settings = f"{target}\n{options.text()}"
+    settings = _device_settings(target, options)
 
     def make() -> Program:
         return decode_answer(service.run(_DEVICE_TASK, encode_request(settings, text)))
 
     # The numbers behind a name are those of a file, which may change.
     return service.compile(text, settings, make, str(parse_target(target).device))
+
+
+def _tuned_for_device(
+    text: str,
+    target: str,
+    options: CompileOptions,
+    tune: TuneOptions,
+    service: CompileService,
+) -> Program:
+    """Compile what has code for a GPU, with plans that are measured there."""
+    settings, gpu = _device_settings(target, options), gpu_name()
+
+    def make() -> Program:
+        threads = torch.get_num_threads()
+        return tuned(service.runner, tune, text, settings, threads, gpu)
+
+    key = f"{settings}\ntuned for {gpu} of torch {torch.__version__}"
+    suffices = partial(would_stay, seconds=tune.seconds)
+    facts = str(parse_target(target).device)
+    return service.compile(text, key, make, facts, suffices)
+
+
+def _device_settings(target: str, options: CompileOptions) -> str:
+    return f"{target}\n{options.text()}"
 
 
 def _compile_text(

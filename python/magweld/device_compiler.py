@@ -32,6 +32,7 @@ from magweld.diagnostics import MagweldError
 from magweld.host_function import HostCall, HostFunction, read_host_function
 from magweld.kernel_code import launch_symbol
 from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
+from magweld.passes.infrastructure.phases import Phase
 from magweld.passes.ir.utils import operations_of
 from magweld.runtime.container import decode_request, encode_program
 from magweld.targets import Target, parse_target
@@ -56,19 +57,40 @@ def compile_for_device(payload: bytes) -> bytes:
     """
     settings, text = decode_request(payload)
     name, _, wanted = settings.partition("\n")
-    target = parse_target(name)
-    chosen = CompileOptions.parse(wanted) if wanted else GENERATED
-    options = device_options(target, chosen)
+    options = CompileOptions.parse(wanted) if wanted else GENERATED
     with make_context(), ir.Location.unknown():
-        module = ir.Module.parse(text)
         try:
-            lower_to_tiles(module, options, target=target)
+            program = compile_on_device(ir.Module.parse(text), name, options)
         except UnloweredError as error:
             if not error.nodes:
                 raise
             reasons = dict.fromkeys(error.nodes, "it has no lowering to linalg")
-            return encode_program(_unlowered(name, reasons))
-        return encode_program(_Kernels(module, target).program(name))
+            program = _unlowered(name, reasons)
+        return encode_program(program)
+
+
+def compile_on_device(
+    module: Any, name: str, wanted: CompileOptions, after: Phase | None = None
+) -> Program:
+    """Compile a module to a program for a GPU, in place.
+
+    Args:
+        module: The module.
+        name: Of the target.
+        wanted: What the compilation may decide.
+        after: Phase that the module is in already; None if it is in none.
+
+    Returns:
+        The program; one that names nodes as `unlowered` if they have no code.
+
+    Raises:
+        UnloweredError: Operations have no lowering.
+        MagweldError: The module cannot be compiled.
+    """
+    target = parse_target(name)
+    options = device_options(target, wanted)
+    lower_to_tiles(module, options, after=after, target=target)
+    return _Kernels(module, target).program(name)
 
 
 def device_options(

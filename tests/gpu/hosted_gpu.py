@@ -32,6 +32,7 @@ from magweld.passes.pipelines.gpu import BlockShape, block_steps
 from magweld.runtime.gpu.driver import LibraryDriver
 from magweld.runtime.gpu.kernels import GpuKernels
 from magweld.runtime.gpu.machine import GpuMachine
+from magweld.runtime.machine import Repeated
 from magweld.targets import Target, parse_target
 
 STREAM = 0x5EED
@@ -109,6 +110,13 @@ class HostedGpu:
 
     def wait(self) -> None:
         self.driver.synchronize(STREAM)
+
+    def repeated(self, call: Callable[[], object]) -> Repeated:
+        def run() -> None:
+            call()
+            self.wait()
+
+        return Repeated(run)
 
     def queue(self) -> Hashable | None:
         return self.stream

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import torch
@@ -69,6 +70,19 @@ class LoadedKernels(Protocol):
         """
 
 
+@dataclass(frozen=True)
+class Repeated:
+    """A call that is measured.
+
+    Attributes:
+        run: Does its work, and returns when that has ended.
+        times: How often it does so.
+    """
+
+    run: Callable[[], object]
+    times: int = 1
+
+
 class Machine(Protocol):
     """Where a program runs.
 
@@ -100,6 +114,13 @@ class Machine(Protocol):
 
     def wait(self) -> None:
         """Wait until all work of calls has ended."""
+
+    def repeated(self, call: Callable[[], object]) -> Repeated:
+        """Return what does the work of a call, again and again for short ones.
+
+        Args:
+            call: It has run once, and always reads and writes the same memory.
+        """
 
     def queue(self) -> Hashable | None:
         """Return what orders the work of calls: two of one queue never overlap.
@@ -145,6 +166,10 @@ class HostMachine:
 
     def wait(self) -> None:
         """Do nothing: work has ended when a call returns."""
+
+    def repeated(self, call: Callable[[], object]) -> Repeated:
+        """Return the call."""
+        return Repeated(call)
 
     def queue(self) -> Hashable:
         """Return the one queue of this machine."""

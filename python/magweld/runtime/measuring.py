@@ -1,7 +1,7 @@
 """Owns the measuring of programs: equal inputs, equal results, then a race.
 
 It is a task of a worker that may import torch, since library calls go through it; a
-program that crashes costs that worker.
+program that crashes costs that worker. Programs for a GPU run on the current one.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from magweld.runtime.container import (
     encode_program,
 )
 from magweld.runtime.dtypes import TORCH_DTYPES
+from magweld.runtime.gpu.machine import machine_for
+from magweld.runtime.machine import Machine
 from magweld.runtime.program import LoadedProgram
 from magweld.runtime.race import Least, race
 
@@ -53,12 +55,37 @@ def measure(payload: bytes) -> bytes:
     Raises:
         ContainerError: The payload is ill-formed.
         ProgramError: A program is.
+        DeviceError: There is no GPU for them.
     """
     header, *encoded = decode_parts(payload)
     settings = json.loads(header)
     torch.set_num_threads(settings["threads"])
-    programs = [LoadedProgram(decode_program(p), _run_external) for p in encoded]
-    inputs = example_inputs(programs[0].program)
+    programs = [decode_program(p) for p in encoded]
+    times = compared(programs, machine_for(programs[0].target), settings["seconds"])
+    found = [None if time is None else (time.even, time.odd) for time in times]
+    return json.dumps(found).encode()
+
+
+def compared(
+    candidates: Sequence[Program], machine: Machine, seconds: float
+) -> list[Least | None]:
+    """Measure programs of equal inputs on a machine.
+
+    Args:
+        candidates: The programs.
+        machine: Where they run.
+        seconds: Most time for the race.
+
+    Returns:
+        The times of each, None of one whose results are not those of the first.
+
+    Raises:
+        ProgramError: A program is ill-formed.
+    """
+    programs = [
+        LoadedProgram(program, _run_external, machine) for program in candidates
+    ]
+    inputs = [x.to(machine.device) for x in example_inputs(programs[0].program)]
     expected = programs[0](inputs)
     # The first one is what the others are compared with.
     right = [0] + [
@@ -66,10 +93,13 @@ def measure(payload: bytes) -> bytes:
         for number, program in enumerate(programs)
         if number and agree(program(inputs), expected)
     ]
-    calls = [partial(programs[i], inputs) for i in right]
-    times = race(calls, settings["seconds"])
-    found = {i: (t.even, t.odd) for i, t in zip(right, times, strict=True)}
-    return json.dumps([found.get(i) for i in range(len(programs))]).encode()
+    calls = [machine.repeated(partial(programs[i], inputs)) for i in right]
+    times = race([call.run for call in calls], seconds)
+    found = {
+        i: Least(time.even / call.times, time.odd / call.times)
+        for i, call, time in zip(right, calls, times, strict=True)
+    }
+    return [found.get(i) for i in range(len(programs))]
 
 
 def example_inputs(program: Program) -> list[Tensor]:

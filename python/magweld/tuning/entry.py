@@ -21,7 +21,12 @@ _EXECUTOR_TASKS = 32
 
 
 def tuned(
-    runner: TaskRunner, options: TuneOptions, text: str, settings: str, threads: int
+    runner: TaskRunner,
+    options: TuneOptions,
+    text: str,
+    settings: str,
+    threads: int,
+    gpu: str = "",
 ) -> Program:
     """Compile a module with plans that are measured.
 
@@ -29,14 +34,15 @@ def tuned(
         runner: Where the compiler runs, if the caller brings no executor.
         options: What the caller asks for.
         text: The module in the torch dialect.
-        settings: Text of the `CompileOptions`.
+        settings: Text of the `CompileOptions`, behind a target that is not the host.
         threads: That the program will run with.
+        gpu: Name of the GPU that it will run on, "" for none.
 
     Raises:
         WorkerError: The compiler refused it or did not come back.
     """
     cache = plan_cache(env.CACHE_DIR.get()) if env.CACHE.get() else None
-    digest = identity_digest(plan_identity(threads))
+    digest = identity_digest(plan_identity(threads, gpu))
     with watching(options.progress) as watcher:
         if options.executor is not None:
             shared, most = ExecutorRunner(options.executor), _EXECUTOR_TASKS
@@ -55,8 +61,8 @@ def tuned(
             meter.close()
 
 
-def plan_identity(threads: int) -> str:
+def plan_identity(threads: int, gpu: str = "") -> str:
     """Return what plans depend on beside their units, one fact a line."""
-
     library = f"torch {version('torch')}"
-    return f"{compiler_identity()}\n{library}\nthreads {threads}"
+    found = f"{compiler_identity()}\n{library}\nthreads {threads}"
+    return f"{found}\ngpu {gpu}" if gpu else found

@@ -1,18 +1,22 @@
 """Owns what tuning asks of compile workers: units, their alternatives, programs.
 
-Like the compiler these functions never import torch.
+Like the compiler these functions never import torch. Their options are the text of
+`CompileOptions`; for a GPU the name of its target comes before, on a line of its own.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from magweld.artifact import Program
 from magweld.bindings import ir
 from magweld.compiler import compile_tiled, lower_to_tiles
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
+from magweld.device_compiler import compile_on_device, device_options
+from magweld.diagnostics import MagweldError
 from magweld.dialects.tile_graph import is_tile_graph
 from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
 from magweld.passes.infrastructure.phases import Phase
@@ -21,6 +25,48 @@ from magweld.passes.tile.alternatives import alternatives
 from magweld.passes.tile.apply_plans import PLAN
 from magweld.passes.tile.units import Unit, mark_units, units_of
 from magweld.runtime.container import decode_parts, decode_request, encode_program
+from magweld.targets import parse_target
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What the compilation of a task may decide, and what it is for.
+
+    Attributes:
+        options: What it may decide.
+        target: Name of the target of a GPU, "" for the host.
+    """
+
+    options: CompileOptions
+    target: str
+
+    @classmethod
+    def parse(cls, text: str) -> _Task:
+        """Read what comes with a task."""
+        target, _, options = text.rpartition("\n")
+        return cls(CompileOptions.parse(options), target)
+
+    def lower(self, module: Any) -> None:
+        """Lower a module to tile graphs, nothing decided."""
+        if not self.target:
+            lower_to_tiles(module, self.options, Phase.TILE_GRAPH)
+            return
+        target = parse_target(self.target)
+        options = device_options(target, self.options)
+        lower_to_tiles(module, options, Phase.TILE_GRAPH, target=target)
+
+    def compile(self, module: Any) -> Program:
+        """Compile tile graphs to a program.
+
+        Raises:
+            MagweldError: They cannot be compiled, or what they compute has no code.
+        """
+        if not self.target:
+            return compile_tiled(module, self.options, Phase.TILE_GRAPH)
+        program = compile_on_device(module, self.target, self.options, Phase.TILE_GRAPH)
+        if program.unlowered:
+            raise MagweldError(f"no code: {program.report['refused']}")
+        return program
 
 
 def find_units(payload: bytes) -> bytes:
@@ -33,11 +79,11 @@ def find_units(payload: bytes) -> bytes:
         MagweldError: The module cannot be lowered.
     """
     options_text, text = decode_request(payload)
-    options = CompileOptions.parse(options_text)
+    task = _Task.parse(options_text)
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         try:
-            lower_to_tiles(module, options, Phase.TILE_GRAPH)
+            task.lower(module)
         except UnloweredError as error:
             if not error.nodes:
                 raise
@@ -45,7 +91,7 @@ def find_units(payload: bytes) -> bytes:
         found: list[Unit] = []
         for function in functions_of(module.operation):
             if is_tile_graph(function):
-                units = units_of(function, options.fusion)
+                units = units_of(function, task.options.fusion)
                 mark_units(function, units)
                 found += units
         graph = module.operation.get_asm(enable_debug_info=True)
@@ -59,7 +105,7 @@ def find_alternatives(payload: bytes) -> bytes:
     The payload's parts are compile options, most alternatives and the unit's text.
     """
     options_text, count, text = (part.decode() for part in decode_parts(payload))
-    options = CompileOptions.parse(options_text)
+    options = _Task.parse(options_text).options
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         found = alternatives(module, options.library, options.fusion, int(count))
@@ -79,8 +125,7 @@ def compile_planned(payload: bytes) -> bytes:
         module = ir.Module.parse(text)
         for number, plan in enumerate(plans):
             _add_plan(module, plan, number)
-        options = CompileOptions.parse(options_text)
-        return encode_program(compile_tiled(module, options, Phase.TILE_GRAPH))
+        return encode_program(_Task.parse(options_text).compile(module))
 
 
 def compile_alternative(payload: bytes) -> bytes:
@@ -94,8 +139,7 @@ def compile_alternative(payload: bytes) -> bytes:
         module = ir.Module.parse(text)
         for function in functions_of(module.operation):
             del function.attributes[PLAN]
-        options = CompileOptions.parse(options_text)
-        return encode_program(compile_tiled(module, options, Phase.TILE_GRAPH))
+        return encode_program(_Task.parse(options_text).compile(module))
 
 
 def _add_plan(module: Any, text: str, number: int) -> None:

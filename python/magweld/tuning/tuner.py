@@ -84,7 +84,7 @@ class Tuner:
 
         Args:
             text: The module.
-            settings: Text of the `CompileOptions`.
+            settings: Text of the `CompileOptions`, behind a target if that is a GPU.
 
         Raises:
             WorkerError: The compiler refused it or did not come back.

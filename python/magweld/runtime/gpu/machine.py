@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
 from functools import cache, partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from magweld import env
 from magweld.artifact import HOST_TARGET, Program
 from magweld.runtime.gpu.driver import CUDA, HIP, DeviceError, LibraryDriver
 from magweld.runtime.gpu.kernels import GpuKernels
-from magweld.runtime.machine import HOST, Machine
+from magweld.runtime.machine import HOST, Machine, Repeated
 from magweld.targets import (
     Target,
     device_entry,
@@ -29,6 +29,8 @@ from magweld.targets import (
 
 # torch spells AMD's GPUs like this as well.
 GPU = "cuda"
+# Replays between two waits: a kernel may take less time than waiting does.
+_REPLAYS = 20
 _SM = re.compile(r"sm_(?P<number>\d+)(?P<specific>a?)")
 
 
@@ -79,6 +81,20 @@ class GpuMachine:
     def wait(self) -> None:
         """Wait until all work on this GPU has ended."""
         torch.cuda.synchronize(self.device)
+
+    def repeated(self, call: Callable[[], object]) -> Repeated:
+        """Return replays of a call as a graph: what the host takes is not measured."""
+        with self.activate():
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                call()
+
+        def replay() -> None:
+            for _ in range(_REPLAYS):
+                graph.replay()
+            self.wait()
+
+        return Repeated(replay, _REPLAYS)
 
     def queue(self) -> Hashable | None:
         """Return the current stream; None while it is captured for a CUDA graph.
@@ -141,6 +157,22 @@ def machine_for(target: str, device: torch.device | str | None = None) -> Machin
     chosen = torch.device(GPU, index)
     require_chip(target, chosen)
     return GpuMachine(chosen)
+
+
+def why_unmeasurable(target: str) -> str:
+    """Return why programs of a target cannot run here, "" if they can."""
+    try:
+        machine_for(target)
+    except DeviceError as error:
+        return str(error)
+    return ""
+
+
+def gpu_name() -> str:
+    """Return the name of the current GPU, "" where torch sees none."""
+    if not torch.cuda.is_available():
+        return ""
+    return str(torch.cuda.get_device_name())
 
 
 def require_chip(target: str, device: torch.device) -> None:
