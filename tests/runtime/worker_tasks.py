@@ -26,6 +26,14 @@ def describe(payload: bytes) -> bytes:
     return json.dumps({"pid": os.getpid(), "modules": modules}).encode()
 
 
+def tell_scheduling(payload: bytes) -> bytes:
+    """Return how this process is scheduled, once that is as told or no more is."""
+    end = time.monotonic() + float(payload)
+    while os.sched_getscheduler(0) == os.SCHED_IDLE and time.monotonic() < end:
+        time.sleep(0.01)
+    return str(os.sched_getscheduler(0)).encode()
+
+
 def count_collections(payload: bytes) -> bytes:
     """How often cycles are looked for while so many objects are made that stay."""
     gc.collect()

@@ -31,6 +31,7 @@ from magweld.runtime.protocol import (
     unpack_failure,
     unpack_header,
 )
+from magweld.runtime.yielding import Yielding
 
 START_SECONDS = 120.0  # importing MLIR takes 0.4 s; a cold network disk much longer
 _GRACE_SECONDS = 2.0  # for the worker to end itself and say where it was
@@ -46,7 +47,8 @@ class WorkerProcess:
 
     Args:
         preload: Modules that the worker imports before its first task.
-        nice: By how much it gives way to other processes, see nice(2).
+        nice: By how much it gives way to other processes, see nice(2). If at all, it
+            begins each task where nothing else wants the processor.
 
     Raises:
         WorkerStartError: The process cannot be started.
@@ -57,6 +59,9 @@ class WorkerProcess:
         self._is_ready = False
         self._stderr_bytes: deque[bytes] = deque()
         self._link, self._process = _start(nice)
+        self._yielding = Yielding(self.pid) if nice else None
+        if self._yielding is not None:
+            self._yielding.begin()
         self._link.setblocking(False)
         os.set_blocking(self._stderr_fd, False)
         hello = pack_hello(Hello(tuple(sys.path), tuple(preload)))
@@ -156,6 +161,8 @@ class WorkerProcess:
             WorkerProtocolError: What came is not a message.
         """
         self._exchange_start = time.monotonic()
+        if self._yielding is not None and message:
+            self._yielding.begin()
         deadline = self._exchange_start + seconds
         unsent = memoryview(message)
         received = bytearray()
@@ -169,6 +176,8 @@ class WorkerProcess:
                     raise TimeoutError
                 # Asked before looking at the socket, so that all it said is read.
                 was_alive = self.is_alive
+                if self._yielding is not None:
+                    self._yielding.go_on()
                 ready = selector.select(min(left, _POLL_SECONDS))
                 events = {key.fd: mask for key, mask in ready}
                 if self._stderr_fd in events and not self._drain_stderr():
