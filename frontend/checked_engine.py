@@ -21,7 +21,7 @@ from magweld.frontend.differential.check import (
     run_checked,
 )
 from magweld.frontend.differential.outside import Written, written_by
-from magweld.frontend.engine import Engine, watched
+from magweld.frontend.engine import Engine, ignore_failure, watched
 from magweld.frontend.guards.derive import Arguments
 from magweld.frontend.operators.kinds import RESIZES, operator_of
 from magweld.frontend.records.cache import RecordCache
@@ -72,8 +72,9 @@ class CheckedEngine(Engine):
         program: Program,
         args: Sequence[Any],
         kwargs: dict[str, Any],
+        note: Callable[[Record], None] = ignore_failure,
     ) -> Suspended | Any:
-        answer = functools.partial(super()._answer, cache, program, args, kwargs)
+        answer = functools.partial(super()._answer, cache, program, args, kwargs, note)
         record = self._due(cache, args, kwargs)
         if record is None:
             return answer()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import sys
@@ -74,6 +75,10 @@ def _observers() -> tuple[Any, Any]:
 def _left_until(end: float | None) -> float:
     """Return the seconds that are left until a moment; infinite if there is none."""
     return math.inf if end is None else max(0.0, end - time.monotonic())
+
+
+def ignore_failure(failed: Record) -> None:
+    """Take no note of a record whose graph has failed."""
 
 
 class Held(Protocol):
@@ -240,11 +245,22 @@ class Engine:
                 return result
             # What goes on lets values end when the program does.
             fetched.clear()
-            return self._go_on(Suspended(record.ends, result))
+            note = functools.partial(self._note_failure, record, args, kwargs)
+            return self._go_on(Suspended(record.ends, result), note)
         fetched.clear()
         result = self._run_instead(TracedCall(self.target, args, kwargs), reason)
-        self._profit.note_failure(record, kind_of(args, kwargs))
+        self._note_failure(record, args, kwargs, record)
         return result
+
+    def _note_failure(
+        self,
+        record: Record,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        failed: Record,
+    ) -> None:
+        """Take note of a hit that has failed in a call that a record has begun."""
+        self._profit.note_failure(record, kind_of(args, kwargs), failed)
 
     @property
     def records(self) -> list[Record]:
@@ -337,8 +353,14 @@ class Engine:
         self._log.add(reason)
         return result
 
-    def _go_on(self, program: Suspended) -> Any:
-        """Run a program from where a recording ended; return its result."""
+    def _go_on(
+        self, program: Suspended, note: Callable[[Record], None] = ignore_failure
+    ) -> Any:
+        """Run a program from where a recording ended; return its result.
+
+        Args:
+            note: Gets the record whose graph has failed, if one has.
+        """
         while True:
             observers = _observers()
             behind = self._segments.step(program)
@@ -350,7 +372,7 @@ class Engine:
             same = all(map(operator.is_, observers, _observers()))
             if segment is None or watched() or not same:
                 return rest.run()
-            answer = self._answer(segment.cache, rest, behind.values, {})
+            answer = self._answer(segment.cache, rest, behind.values, {}, note)
             if type(answer) is not Suspended:
                 return answer
             # A record leaves the state that it began with.
@@ -363,6 +385,7 @@ class Engine:
         program: Program,
         args: Sequence[Any],
         kwargs: dict[str, Any],
+        note: Callable[[Record], None] = ignore_failure,
     ) -> Suspended | Any:
         """Return where a program has got to, or its result when it has ended."""
         failures = []
@@ -381,7 +404,9 @@ class Engine:
         else:
             return self._miss(cache, program, failures)
         verdict.clear()
-        return self._run_instead(program, reason)
+        result = self._run_instead(program, reason)
+        note(record)
+        return result
 
     def _miss(self, cache: RecordCache, program: Program, failures: list[Any]) -> Any:
         self._log.count("misses")

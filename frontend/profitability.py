@@ -199,14 +199,19 @@ class Profitability:
             self._open[id(record)] = compared
             self.is_open = True
 
-    def note_failure(self, record: Record, kind: Kind) -> None:
+    def note_failure(self, record: Record, kind: Kind, failed: Record) -> None:
         """Take note of a hit that may have failed where the program itself has not.
 
         An operator may have raised within a `try`, or the code of the graph is at
         fault. If that is what hits of a record mostly do, calls like this one run
         eagerly for a while.
+
+        Args:
+            record: The record that answers the call, or its part up to a break.
+            kind: Kind of the call.
+            failed: The record whose hit has failed: the same, or one behind a break.
         """
-        if record.failures < _FAILURES or 2 * record.failures < record.hits:
+        if failed.failures < _FAILURES or 2 * failed.failures < failed.hits:
             return
         at = (id(record), self._compared_as(record, kind))
         times = _Times(kinds={kind}, fails=True)

@@ -54,6 +54,7 @@ def within_torch(annotation: Annotation) -> Rule:
         session = observer.session
         if not observer.code.co_filename.startswith(session.operators.library):
             raise StopRecordingError("native-call", call.name)
+        observer.sees_modes = True
         session.apply(observer, annotation, call)
 
     return rule

@@ -80,11 +80,13 @@ class Site(NamedTuple):
         offset: Offset of its current instruction.
         linked: Whether this instruction is a call that runs the next frame and gives
             its result.
+        stays: Whether the frame cannot go on in another one.
     """
 
     code: CodeType
     offset: int
     linked: bool
+    stays: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,10 @@ def sites_of(active: Sequence[Observer], control: Branches | None) -> tuple[Site
     found: list[Site] = []
     for observer, follower in zip_longest(active, active[1:]):
         if jump is not None and jump[0] is observer:
-            return (*found, Site(observer.code, jump[1].offset, False))
+            stays = observer.sees_modes
+            return (*found, Site(observer.code, jump[1].offset, False, stays))
         if observer.previous is not None:
             linked = follower is not None and observer.links_to(follower)
-            found.append(Site(observer.code, observer.previous.offset, linked))
+            at, stays = observer.previous.offset, observer.sees_modes
+            found.append(Site(observer.code, at, linked, stays))
     return tuple(found)

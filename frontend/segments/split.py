@@ -55,7 +55,8 @@ def suspend(
         stack: Value stack of the innermost frame.
 
     Raises:
-        CannotSuspendError: A frame has no continuation, or its caller is no call.
+        CannotSuspendError: A frame has no continuation, has been told of the modes that
+            observe the run, or its caller is no call.
     """
     observers = session.active()[1:]
     frames: list[FrameForm] = []
@@ -63,6 +64,8 @@ def suspend(
     results: list[Any] = []
     for index, observer in enumerate(observers):
         values = stack
+        if observer.sees_modes:
+            raise CannotSuspendError(index)
         if index < len(observers) - 1:
             if not observer.links_to(observers[index + 1]):
                 raise CannotSuspendError(index + 1)
@@ -275,7 +278,8 @@ class Split:
     def _candidates(self, frames: tuple[Site, ...]) -> tuple[Site, ...]:
         """Return the instructions to split at, the innermost first."""
         for index, site in enumerate(frames):
-            if self._outermost is not None and index >= self._outermost:
+            is_left = self._outermost is None or index < self._outermost
+            if site.stays or not is_left:
                 return frames[:index][::-1]
             if not site.linked:
                 return frames[: index + 1][::-1]

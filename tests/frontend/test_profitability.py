@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import random
 import sys
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -670,12 +671,19 @@ def test_gradients_that_come_late_are_timed_from_then_on() -> None:
 
 
 def failing_graph(
-    fails: Callable[[int], bool], error: Exception
+    fails: Callable[[int], bool], error: Exception, part: str = ""
 ) -> tuple[Callable[..., Any], list[int]]:
-    """Return a backend whose graphs fail in some calls, and a list of all calls."""
+    """Return a backend whose graphs fail in some calls, and a list of all calls.
+
+    Args:
+        part: What graphs have in them that fail.
+    """
     ran: list[int] = []
 
     def compile_graph(module: Any, examples: list[Tensor]) -> Callable[..., Any]:
+        if part not in module.code:
+            return module  # type: ignore[no-any-return]
+
         def run(*tensors: Tensor) -> Any:
             ran.append(0)
             if fails(len(ran)):
@@ -711,6 +719,42 @@ def test_calls_run_eagerly_whose_graph_keeps_failing(error: Exception) -> None:
         assert fast.stats()["calls"] == calls
     assert len(ran) == 3
     assert "the graph fails where the program does not" in fast.explain()
+
+
+def program_with_a_break(x: Tensor, log: list[int]) -> Tensor:
+    log.append(0)
+    y = torch.relu(x * 2) + 1
+    zlib.crc32(b"")  # native code that nothing is known about
+    z = torch.sigmoid(y) - 1
+    zlib.crc32(b"")
+    log.append(1)
+    return torch.softmax(z * 2, -1)
+
+
+@pytest.mark.parametrize("part", ["relu", "sigmoid", "softmax"])
+def test_calls_with_breaks_run_eagerly_a_part_of_which_keeps_failing(part: str) -> None:
+    backend, ran = failing_graph(lambda call: True, RuntimeError("no memory"), part)
+    fast = trace(program_with_a_break, backend=backend)
+    for calls in range(1, 80):
+        log: list[int] = []
+        x = torch.randn(4)
+        assert torch.equal(fast(x, log), program_with_a_break(x, []))
+        assert log == [0, 1]
+        assert fast.stats()["calls"] == calls
+    assert len(ran) == 3
+    assert fast.stats()["eager"] > 60
+    assert "the graph fails where the program does not" in fast.explain()
+
+
+def test_parts_of_programs_with_breaks_that_fail_now_and_then_go_on() -> None:
+    error = IndexError("out of range")
+    backend, ran = failing_graph(lambda call: call % 3 == 0, error, "sigmoid")
+    fast = trace(program_with_a_break, backend=backend)
+    fast._magweld_engine._profit = Profitability(compares=False)
+    for _ in range(40):
+        fast(torch.ones(4), [])
+    assert fast.stats()["eager"] == 0
+    assert len(ran) > 30
 
 
 def test_a_graph_that_fails_now_and_then_goes_on() -> None:
