@@ -13,12 +13,12 @@ class Border:
     """An image with a border.
 
     Attributes:
-        window: The part of the bordered image that is read.
+        window: The part of the bordered image that is read, None for all of it.
         inserted: The image put into a filled one.
         fill: What fills it.
     """
 
-    window: Any
+    window: Any | None
     inserted: Any
     fill: Any
 
@@ -33,6 +33,7 @@ class Border:
         return all(
             (part.static_offsets[dimension], part.static_sizes[dimension]) == (0, whole)
             for part in (self.window, self.inserted)
+            if part is not None
         )
 
     def of_step(self, step: Any, channel: int) -> ir.Value:
@@ -53,7 +54,7 @@ class Border:
         image = _slice(inserted.source, step, sizes, element)
         empty = tensor.EmptyOp(narrowed(self.bordered.shape), element).result
         filled = linalg.fill(self.fill.operation.operands[0], outs=[empty])
-        whole = tensor.InsertSliceOp(
+        whole: ir.Value = tensor.InsertSliceOp(
             image,
             filled,
             list(inserted.offsets),
@@ -63,19 +64,24 @@ class Border:
             sizes,
             [1] * len(sizes),
         ).result
+        if window is None:
+            return whole
         return _slice(whole, window, narrowed(window.static_sizes), element)
 
 
 def border_of(value: ir.Value) -> Border | None:
     """Return the image with a border that a value is a window of, None for others."""
     window = maker_of(value, tensor.ExtractSliceOp)
-    inserted = window and maker_of(window.source, tensor.InsertSliceOp)
+    # A tile of all pixels of an image reads its border whole.
+    bordered = value if window is None else window.source
+    inserted = maker_of(bordered, tensor.InsertSliceOp)
     fill = inserted and maker_of(inserted.dest, linalg.FillOp)
     if not fill or maker_of(fill.operation.operands[1], tensor.EmptyOp) is None:
         return None
     rank = len(inserted.result.type.shape)
     same_rank = rank == len(value.type.shape) == len(inserted.source.type.shape)
-    strides = (*window.static_strides, *inserted.static_strides)
+    parts = (inserted,) if window is None else (window, inserted)
+    strides = [stride for part in parts for stride in part.static_strides]
     plain = same_rank and all(stride == 1 for stride in strides)
     return Border(window, inserted, fill) if plain else None
 

@@ -123,7 +123,7 @@ def _move_borders(op: Any) -> None:
     for position, value in enumerate(inputs_of(op)):
         step = maker_of(value, tensor.ExtractSliceOp)
         border = None if step is None else border_of(step.source)
-        if border is None or step.operation.parent == border.window.operation.parent:
+        if border is None or step.operation.parent == border.inserted.operation.parent:
             continue
         moved = [
             dimension

@@ -98,3 +98,28 @@ func.func @border(%x: tensor<1x80x8x8xf32>, %w: tensor<4x80x3x3xf32>, %out: tens
   }
   return %r : tensor<1x4x7x8xf32>
 }
+
+// -----
+
+// A tile of all pixels reads the border whole.
+// CHECK-LABEL: func.func @whole(
+// CHECK:           scf.for %[[C:.+]] = %{{.+}} to %{{.+}} step %{{.+}} iter_args(
+// CHECK-DAG:         %[[IMAGE:.+]] = tensor.extract_slice %{{.+}}[0, %[[C]], 0, 0] [1, 40, 8, 8]
+// CHECK-DAG:         %[[EMPTY:.+]] = tensor.empty() : tensor<1x40x10x10xf32>
+// CHECK:             %[[WHOLE:.+]] = tensor.insert_slice %[[IMAGE]] into %{{.+}}[0, 0, 1, 1] [1, 40, 8, 8]
+// CHECK:             linalg.conv_2d_nchw_fchw {{.+}} ins(%[[WHOLE]], %{{.+}} : tensor<1x40x10x10xf32>, tensor<4x40x3x3xf32>)
+func.func @whole(%x: tensor<1x80x8x8xf32>, %w: tensor<4x80x3x3xf32>, %out: tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32> attributes {tile_graph.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %r = scf.forall (%n) in (1) shared_outs(%o = %out) -> (tensor<1x4x8x8xf32>) {
+    %image = tensor.extract_slice %x[0, 0, 0, 0] [1, 80, 8, 8] [1, 1, 1, 1] : tensor<1x80x8x8xf32> to tensor<1x80x8x8xf32>
+    %empty = tensor.empty() : tensor<1x80x10x10xf32>
+    %blank = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x80x10x10xf32>) -> tensor<1x80x10x10xf32>
+    %bordered = tensor.insert_slice %image into %blank[0, 0, 1, 1] [1, 80, 8, 8] [1, 1, 1, 1] : tensor<1x80x8x8xf32> into tensor<1x80x10x10xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+    %y = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%bordered, %w : tensor<1x80x10x10xf32>, tensor<4x80x3x3xf32>) outs(%f : tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %y into %o[0, 0, 0, 0] [1, 4, 8, 8] [1, 1, 1, 1] : tensor<1x4x8x8xf32> into tensor<1x4x8x8xf32>
+    }
+  }
+  return %r : tensor<1x4x8x8xf32>
+}
