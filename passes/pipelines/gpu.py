@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from magweld.passes.cpu.name_contractions import NameContractions
+from magweld.passes.cpu.unshare_inits import UnshareInits
 from magweld.passes.gpu.allow_registers import AllowRegisters
 from magweld.passes.gpu.annotate_parameters import AnnotateParameters
 from magweld.passes.gpu.cast_collapsed_rows import CastCollapsedRows
@@ -116,6 +117,8 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         PadProducts(shape.matrix, shape.shared_bytes),
         TileReductionSteps(),
         Upstream("eliminate-empty-tensors,canonicalize,cse"),
+        # Zeros that several sums begin from are one value until here.
+        UnshareInits(),
         StageInSharedMemory(capacity=shape.shared_bytes),
         Upstream("canonicalize,cse"),
         # Tensors become buffers; results are written where they belong.

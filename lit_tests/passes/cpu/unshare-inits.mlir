@@ -113,3 +113,26 @@ func.func @two_windows(%x: tensor<1x8x6x6xf32>, %w: tensor<16x8x3x3xf32>,
       outs(%start : tensor<1x16x4x4xf32>) -> tensor<1x16x4x4xf32>
   return %a, %b : tensor<1x16x4x4xf32>, tensor<1x16x4x4xf32>
 }
+
+// So do products, whose zeros have a name of their own.
+// CHECK-LABEL: func.func @two_products(
+// CHECK:         [[A:%.+]] = tensor.empty() : tensor<4x4xf32>
+// CHECK:         [[ZERO:%.+]] = linalg.fill ins(%{{.+}}) outs([[A]] : tensor<4x4xf32>)
+// CHECK:         linalg.matmul ins(%{{.+}}) outs([[ZERO]] : tensor<4x4xf32>)
+// CHECK:         [[B:%.+]] = tensor.empty() {tile_graph.unshared = {{.+}}} : tensor<4x4xf32>
+// CHECK:         [[OTHER:%.+]] = linalg.fill {{{.*}}tile_graph.unshared = {{.+}}} ins(%{{.+}}) outs([[B]] : tensor<4x4xf32>)
+// CHECK:         linalg.matmul ins(%{{.+}}) outs([[OTHER]] : tensor<4x4xf32>)
+// BUFFER-LABEL: func.func @two_products(
+// BUFFER-NOT:   memref.copy
+// BUFFER:       return
+func.func @two_products(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>) -> tensor<4x4xf32>
+    attributes {tile_graph.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4x4xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %a = linalg.matmul ins(%x, %y : tensor<4x4xf32>, tensor<4x4xf32>)
+      outs(%start : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = linalg.matmul ins(%a, %y : tensor<4x4xf32>, tensor<4x4xf32>)
+      outs(%start : tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %b : tensor<4x4xf32>
+}
