@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from types import MethodDescriptorType, WrapperDescriptorType
+from types import CodeType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any, Final
 
 import torch
@@ -55,9 +55,32 @@ def within_torch(annotation: Annotation) -> Rule:
         if not observer.code.co_filename.startswith(session.operators.library):
             raise StopRecordingError("native-call", call.name)
         observer.sees_modes = True
+        if _place_of(observer.code) == _ENCODER:
+            _check_path(call)
         session.apply(observer, annotation, call)
 
     return rule
+
+
+def _place_of(code: CodeType) -> tuple[str, int]:
+    """Return where a function is written, also that of code which continues it."""
+    return code.co_filename, code.co_firstlineno
+
+
+# Its results depend on the answer: without modes, what is padded becomes zero.
+_ENCODER: Final = _place_of(torch.nn.TransformerEncoder.forward.__code__)
+
+
+def _check_path(call: NativeCall) -> None:
+    """Refuse an encoder that would leave padding out, unless it trains.
+
+    Raises:
+        StopRecordingError: It would.
+    """
+    with torch._C.DisableTorchFunction():
+        flags = [getattr(one, "requires_grad", False) for one in call.args[0]]
+    if not (torch.is_grad_enabled() and any(flags)):
+        raise StopRecordingError("native-call", f"{call.name} of an encoder")
 
 
 # Answers follow from process-wide flags; each is asked again on every call.

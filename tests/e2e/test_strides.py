@@ -45,6 +45,8 @@ PROGRAMS: dict[str, Callable[[Tensor], Any]] = {
     "products": lambda x: torch.einsum("...ij,...kj->...ik", x, x),
     "shared": lambda x: [y := x * 2, y.transpose(0, -1), y.unsqueeze(0)],
     "turned back": lambda x: (x * 2).transpose_(0, -1),
+    "scattered": lambda x: torch.as_strided_scatter(x, x.new_ones(2), (2,), (1,), 0),
+    "taken": lambda x: torch.as_strided_copy(x, (2,), (1,), 0) * 2,
 }
 
 

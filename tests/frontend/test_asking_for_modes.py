@@ -209,3 +209,26 @@ def test_a_frame_that_was_told_of_modes_is_left_as_a_whole() -> None:
     assert fast.stats()["hits"] > 0
     ends = [record.ends.where for record in fast.records if record.ends is not None]
     assert all("in program" in where for where in ends), ends
+
+
+@pytest.mark.parametrize("left", [0, 2, 5])
+@pytest.mark.parametrize("grad", [True, False])
+def test_encoders_leave_padding_out_as_in_eager(left: int, grad: bool) -> None:
+    """They do if they are told of no modes, and give zeros there."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2).eval()
+    padding = torch.arange(5).expand(2, 5) >= torch.tensor([[left], [5]])
+
+    def program(x: Tensor) -> Tensor:
+        y = torch.tanh(x * 2) + 1
+        z = encoder(y, src_key_padding_mask=padding)
+        return torch.relu(z) * 3 + z
+
+    fast = trace(program, backend="eager")
+    for call in range(CALLS):
+        torch.manual_seed(call)
+        x = torch.randn(2, 5, 8)
+        with torch.set_grad_enabled(grad):
+            torch.testing.assert_close(fast(x), program(x), equal_nan=True)
+    if grad:
+        assert fast.stats()["hits"] > 0

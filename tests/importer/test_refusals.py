@@ -39,6 +39,35 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
 }
 
 
+MEMORY: dict[str, Callable[[torch.Tensor], Any]] = {
+    "as_strided": lambda x: x.as_strided((2,), (3,), 0) * 2,
+    "as_strided_copy": lambda x: torch.as_strided_copy(x, (2,), (3,), 0) * 2,
+    "as_strided_scatter": lambda x: torch.as_strided_scatter(
+        x, torch.ones(2), (2,), (3,), 0
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MEMORY)
+@pytest.mark.parametrize(
+    "operand",
+    [
+        lambda x: x[1:],
+        lambda x: x[:, ::2],
+        lambda x: x.t(),
+        lambda x: x[:1].expand(4, 6),
+    ],
+)
+def test_what_counts_elements_in_memory_needs_all_of_it(
+    record: Any, name: str, operand: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    function, x = MEMORY[name], operand(tensor(4, 6))
+    graph = record(function, x)
+    with pytest.raises(UnsupportedError) as caught:
+        import_graph(graph, (x,))
+    assert caught.value.id == "storage-read"
+
+
 @pytest.mark.parametrize("id_", REFUSED)
 def test_refusals_name_themselves(record: Any, id_: str) -> None:
     function, inputs = REFUSED[id_]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import torch
 from torch import fx
@@ -129,13 +130,23 @@ def _without_values(node: fx.Node) -> None:
     node.args = (empty, *node.args[1:])
 
 
+# They count elements as these lie in memory, not as the operand has them.
+_READING_MEMORY: Final = frozenset(
+    {
+        aten.as_strided.default,
+        aten.as_strided_copy.default,
+        aten.as_strided_scatter.default,
+    }
+)
+
+
 def note_strides(graph: fx.Graph) -> None:
     """Keep the operands' strides of the operators whose result depends on them."""
     for node in graph.nodes:
         if is_random(node):
             values = map(values_of, node.all_input_nodes)
             node.meta[OPERAND_STRIDES] = tuple(value.stride() for value in values)
-        elif node.target is aten.as_strided.default:
+        elif node.target in _READING_MEMORY:
             value = values_of(operand(node))
             used = value.numel() * value.element_size()
             if not value.is_contiguous() or used != value.untyped_storage().nbytes():
