@@ -149,7 +149,8 @@ class Engine:
                     self._know_lost()
                 lost.left -= 1  # `_count_eager` counts it
                 return self.target(*args, **kwargs)
-            return self._call_timed(args, kwargs, kind)
+            if kind not in profit.paying:
+                return self._call_timed(args, kwargs, kind)
         failures = []
         for record in self._cache.records:
             verdict = record.program.check(args, kwargs)

@@ -146,6 +146,8 @@ class Profitability:
     Attributes:
         is_open: Whether a call has to ask `lost`, and then `comparison`.
         lost: The kinds of calls that run eagerly.
+        paying: Kinds of calls of which it is known that hits pay: none of these has to
+            ask while others are compared.
     """
 
     def __init__(
@@ -164,6 +166,7 @@ class Profitability:
         self._later: dict[int, Compared] = {}
         self._times: dict[tuple[int, Kind], _Times] = {}
         self.lost: dict[Kind, _Lost] = {}
+        self.paying: set[Kind] = set()
         # The same by record and by what calls are compared as, see `_compared_as`.
         self._lost_together: dict[tuple[int, Kind], _Lost] = {}
         self._about: dict[Kind, Kind] = {}
@@ -182,6 +185,7 @@ class Profitability:
             records: All that there are; others are forgotten.
         """
         kept = {id(record) for record in records}
+        self.paying.clear()
         self._open = {key: one for key, one in self._open.items() if key in kept}
         self._later = {key: one for key, one in self._later.items() if key in kept}
         together = list(self._lost_together.items())
@@ -194,6 +198,7 @@ class Profitability:
     def compare_again(self, record: Record) -> None:
         """Compare a record once more whose times were those of a busy machine."""
         record.compared_from = NEVER
+        self.paying.clear()
         compared = self._later.pop(id(record), None)
         if compared is not None:
             self._open[id(record)] = compared
@@ -230,6 +235,8 @@ class Profitability:
         if is_new:
             lost = self._find_lost(kind, at, compared)
         if lost is None and (compared is None or at[1] in compared.paying):
+            if compared is not None and len(self.paying) < KINDS:
+                self.paying.add(kind)
             return None
         if torch.are_deterministic_algorithms_enabled():
             return None  # results must not depend on times
@@ -279,6 +286,7 @@ class Profitability:
         """Take note that hits do not pay for calls of a kind."""
         if len(self._lost_together) < KINDS:
             self._lost_together[at] = lost
+        self.paying.discard(kind)
         if len(self.lost) < KINDS:
             self.lost[kind] = lost
             lost.is_known = False

@@ -511,6 +511,8 @@ def _sized(
             program,
             imported.run_external,
             checks=imported.index_checks,
+            natives=imported.natives,
+            fresh=imported.fresh,
             like=compiled.loaded,
         )
         form = replace(compiled, imported=imported, program=program, loaded=loaded)
@@ -624,6 +626,7 @@ class _Making:
                     imported.run_external,
                     self.machine,
                     checks=imported.index_checks,
+                    fresh=imported.fresh,
                 )
         except Exception as error:
             seconds = time.perf_counter() - start

@@ -57,8 +57,8 @@ class SizedGraph:
 
     Memory is planned and addresses are bound for each kind of sizes when a call first
     has them, in a few milliseconds. For each kind the code is timed against torch; of
-    many, those of about equal sizes are timed together: a cache that grows comes back
-    to one length once in a text.
+    many, those of about equal sizes are timed together, and those of a cache that grows
+    from the start: it comes back to one length once in a text.
 
     Attributes:
         relation: How inputs follow from the sizes.
@@ -154,7 +154,7 @@ class SizedGraph:
 
     def _race(self, sizes: tuple[int, ...]) -> Race:
         """Return how the form for some sizes is compared with torch."""
-        if self.forms.made < _FEW:
+        if self.forms.made < _FEW and not self.relation.offsets:
             return Race()
         free = sizes[: len(self.relation.places)]
         about = tuple(round(_STEPS * math.log2(size)) for size in free)

@@ -11,11 +11,13 @@ from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
 from magweld import api
+from magweld.codegen.shared_code import float_lanes
 from magweld.frontend import trace
 from magweld.frontend.records.backends import run_eagerly
 from magweld.graphs.all_sizes import AllSizes
 from magweld.graphs.forms import COMPILE_AFTER, COMPILE_BESIDE, key_of
 from magweld.graphs.lifted_graph import LiftedGraph
+from magweld.importer.externals import External
 from magweld.paced import Paced
 from magweld.sized_graph import SizedGraph
 
@@ -452,9 +454,10 @@ class Cached(nn.Module):
     A mask is as long as the cache and the new tokens.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, size: int = 4) -> None:
         super().__init__()
-        self.inputs = nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
+        width = 4 * size
+        self.inputs = nn.ModuleList(nn.Linear(width, width) for _ in range(3))
 
     def forward(
         self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None
@@ -462,14 +465,14 @@ class Cached(nn.Module):
         """Return rows as those of x, and keys and values that are longer by them.
 
         Args:
-            x: (batch, new, 16).
-            keys: (batch, 4, length, 4).
+            x: (batch, new, 4 * size).
+            keys: (batch, 4, length, size).
             values: The same shape.
             mask: (batch, length + new), true where a token counts.
         """
         batch, new, width = x.shape
         parts = [
-            linear(x).view(batch, new, 4, 4).transpose(1, 2) for linear in self.inputs
+            linear(x).view(batch, new, 4, -1).transpose(1, 2) for linear in self.inputs
         ]
         keys, values = torch.cat((keys, parts[1]), 2), torch.cat((values, parts[2]), 2)
         seen = None if mask is None else mask[:, None, None]
@@ -478,12 +481,12 @@ class Cached(nn.Module):
         return torch.tanh(x), keys, values
 
 
-def cached(length: int, new: int, *, masked: bool = False) -> Inputs:
+def cached(length: int, new: int, *, masked: bool = False, size: int = 4) -> Inputs:
     """Return new tokens of two texts, and keys and values of those before."""
     mask = torch.rand(2, length + new) > 0.3
     mask[:, -1] = True
-    cache = torch.randn(2, 2, 4, length, 4)
-    return torch.randn(2, new, 16), *cache, *([mask] if masked else [])
+    cache = torch.randn(2, 2, 4, length, size)
+    return torch.randn(2, new, 4 * size), *cache, *([mask] if masked else [])
 
 
 @pytest.mark.usefixtures("only_for_all_sizes")
@@ -504,6 +507,32 @@ def test_one_program_has_a_cache_that_grows(new: int, masked: bool) -> None:
     assert kinds.count("external") == 1, "attention gives the longer keys and values"
     assert "generated" in kinds
     assert "magweld.batch" in sized.mlir("tiled"), "kernels without sizes are batched"
+
+
+@pytest.mark.usefixtures("only_for_all_sizes")
+def test_a_cache_is_joined_on_the_addresses_of_a_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(external: External, tensors: Any) -> Any:
+        raise AssertionError(f"{external.node} runs as an operator")
+
+    monkeypatch.setattr(External, "__call__", refuse)
+    torch.manual_seed(0)
+    size = float_lanes()
+    lengths = (*FIRST, *SIZES)
+    program = run(Cached(size), lambda n: cached(n, 1, size=size), lengths)
+    (graph,) = [graph for graph in lifted(program) if tiers_of(graph)]
+    (tier,) = tiers_of(graph)
+    sized: Any = tier.compiled
+    assert sized.compiled.program.step_kinds().count("external") == 1
+    loaded = [form.compiled.compiled.loaded for form in forms_of(sized)]
+    assert loaded
+    assert all(one.results_are_fresh for one in loaded)
+    # Lengths come back once in a text, so about equal ones are timed together.
+    races = [sized._race(sizes) for sizes in ((16, 17), (17, 18), (64, 65))]
+    assert all(race.is_shared for race in races)
+    assert races[0].turns is races[1].turns
+    assert races[0].turns is not races[2].turns
 
 
 @pytest.mark.usefixtures("only_for_all_sizes")
@@ -576,6 +605,11 @@ def test_what_torch_runs_at_any_size_is_no_reason_for_programs_of_each() -> None
 def _externals(sized: SizedGraph) -> Any:
     compiled: Any = sized.compiled
     return compiled.imported.externals
+
+
+def forms_of(sized: SizedGraph) -> list[Any]:
+    """Return what was made of a program for sizes of calls."""
+    return sized.forms.values()
 
 
 def tiers_of(graph: LiftedGraph) -> list[Any]:

@@ -173,6 +173,23 @@ def test_several_sizes_that_pay_tell_of_all() -> None:
     assert not profit.is_open
 
 
+def test_kinds_that_pay_do_not_ask_while_others_are_compared() -> None:
+    profit = Profitability(True, clock=lambda: 0.0)
+    record = Timed(lifted=ForMany())
+    profit.add([record])
+    kinds = {n: kind_of((torch.ones(n),), {}) for n in (1, 2, 3)}
+    assert not judge(profit, record, 1, 0.5)
+    assert judge(profit, record, 2, 2.0)
+    assert profit.is_open
+    assert profit.paying == {kinds[1]}
+    profit.compare_again(record)
+    assert not profit.paying
+    assert not judge(profit, record, 3, 0.5)
+    assert profit.paying == {kinds[3]}
+    profit.add([Timed(), record])
+    assert not profit.paying
+
+
 def calls_of_sizes_in_turn(hits: dict[int, float]) -> tuple[int, set[int]]:
     """Return how many calls decide on kinds that come in turn, and which run eagerly.
 

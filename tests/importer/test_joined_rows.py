@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -90,6 +91,21 @@ def test_a_query_and_a_cache_are_one_call(batch: int) -> None:
         *copied, expected = decoding(*tensors)
         assert all(map(torch.equal, joined, copied))
         torch.testing.assert_close(result, expected)
+
+
+def test_it_runs_on_addresses_in_any_order() -> None:
+    step, tensors = Step(decoding, cached(LENGTH)), cached(20)
+    code = step.at(20)
+    assert isinstance(code, JoinedRows)
+    made = [torch.empty(shape) for shape, _, _ in code.results]
+    inputs = step.external.node.graph.find_nodes(op="placeholder")
+    given = [tensors[inputs.index(one)] for one in step.external.operands]
+    places = (5, 1, 4, 2, 0, 3)
+    table = (ctypes.c_int64 * 6)()
+    for place, tensor in zip(places, (*given, *made), strict=True):
+        table[place] = tensor.data_ptr()
+    code.run(ctypes.addressof(table), places)
+    assert all(map(torch.equal, made, step(20, tensors)))
 
 
 def test_threads_change_no_bit() -> None:

@@ -13,7 +13,7 @@ from magweld.codegen.loader import LoadedObjects
 from magweld.codegen.shared_code import SharedCode, WordsFunction, emit_kernels
 
 _WORDS: Final = ctypes.c_int64 * len(Word)
-_JOIN: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)
+_JOIN: Final = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)
 
 
 class AttentionCode:
@@ -36,14 +36,16 @@ class AttentionCode:
         held = _WORDS(*words)
         self._run(held)
 
-    def join(self, addresses: bytes, words: bytes) -> None:
+    def join(self, addresses: int | bytes, words: bytes, room: int) -> None:
         """Copy rows and compute attention behind them.
 
         Args:
-            addresses: Of the tensors that the words name by their numbers.
+            addresses: Of the tensors that the words name by their numbers, or where
+                these are.
             words: As `magweld.codegen.joined_words` has them.
+            room: The address of memory that attention needs.
         """
-        self._join(addresses, words)
+        self._join(addresses, words, room)
 
 
 ATTENTION_CODE: Final = SharedCode("attention", AttentionCode.emit, AttentionCode)

@@ -47,15 +47,15 @@ class JoinedKernels:
     symbol: ClassVar[str] = "magweld_joined"
 
     def define(self) -> None:
-        """Define `symbol`, which takes addresses of tensors and words."""
+        """Define `symbol`, which takes addresses of tensors, words and memory."""
         AttentionKernels(self.module, self.lanes, self.registers).define()
         shared = SharedRanges(self.module, self.lanes, "joined")
         copies = shared.region("copies", self._copies, _Run.THREADS)
         function = ir.Function(
-            self.module, ir.FunctionType(VOID, [POINTER, POINTER]), self.symbol
+            self.module, ir.FunctionType(VOID, [POINTER] * 3), self.symbol
         )
         code = Emitter(function, self.lanes)
-        addresses, given = code.arguments
+        addresses, given, room = code.arguments
         words = Words(code, given)
         run = Words(code, code.words(len(_Run)))
         run.set(_Run.ADDRESSES, code.builder.ptrtoint(addresses, WORD))
@@ -66,7 +66,8 @@ class JoinedKernels:
         before = code.sum(len(Head), code.product(words[Head.COPIES], len(Copy)))
         with code.loop(0, words[Head.ATTENTIONS]) as number:
             place = code.sum(before, code.product(number, ATTENTION_WORDS))
-            code.builder.call(self._attend, [addresses, _behind(code, given, place)])
+            block = _behind(code, given, place)
+            code.builder.call(self._attend, [addresses, block, room])
         code.builder.ret_void()
 
     def _copies(self, code: Emitter, address: Any, own: tuple[Any, Any, Any]) -> None:
@@ -117,10 +118,10 @@ class JoinedKernels:
 
     @cached_property
     def _attend(self) -> ir.Function:
-        """(addresses, block): attention, by words that have their addresses."""
-        function = define(self.module, "joined_attend", POINTER, POINTER)
+        """(addresses, block, memory): attention, by words that have their addresses."""
+        function = define(self.module, "joined_attend", *[POINTER] * 3)
         code = Emitter(function, self.lanes)
-        addresses, address = code.arguments
+        addresses, address, room = code.arguments
         numbers = Words(code, address)
         given = Words(code, _behind(code, address, len(ADDRESSED)))
         own = Words(code, code.words(len(Word)))
@@ -129,6 +130,7 @@ class JoinedKernels:
         for place, word in enumerate(ADDRESSED):
             found = _tensor(code, addresses, numbers[place], given[word])
             own.set(word, code.builder.ptrtoint(found, WORD))
+        own.set(Word.ROOM, code.builder.ptrtoint(room, WORD))
         attention = self.module.get_global(AttentionKernels.symbol)
         code.builder.call(attention, [own.address])
         code.builder.ret_void()

@@ -38,5 +38,5 @@ class Copy(IntEnum):
 
 # Words of attention that are addresses. Its block has the numbers of these tensors, in
 # order, and then all words: bytes behind the tensors in the place of their addresses.
-ADDRESSED: Final = (Word.QUERY, Word.KEY, Word.VALUE, Word.RESULT, Word.ROOM)
+ADDRESSED: Final = (Word.QUERY, Word.KEY, Word.VALUE, Word.RESULT)
 ATTENTION_WORDS: Final = len(ADDRESSED) + len(Word)

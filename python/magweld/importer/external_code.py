@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.utils import _pytree as pytree
 
 from magweld.artifact import StandIns
 from magweld.codegen.attention_code import ATTENTION_CODE
@@ -26,7 +27,12 @@ from magweld.importer.image_code import (
 )
 from magweld.importer.inner_extents import RECURRENT_LAYERS
 from magweld.importer.joined_rows import JoinedRows, joined_rows, may_join_rows
-from magweld.importer.nodes import absorbed_operator, operand, values_of
+from magweld.importer.nodes import (
+    absorbed_operator,
+    operand,
+    tensors_of,
+    values_of,
+)
 from magweld.importer.recurrent_layers import (
     is_native_layer,
     layer_arguments,
@@ -44,7 +50,10 @@ aten = torch.ops.aten
 
 # Functions of torch's own that do what an operator does, and take half the time of the
 # operator's call from Python.
-_DIRECT: dict[object, Callable[..., Any]] = {aten.cat.default: torch.cat}
+_DIRECT: dict[object, Callable[..., Any]] = {
+    aten.argmax.default: torch.argmax,
+    aten.cat.default: torch.cat,
+}
 
 _PARTS: frozenset[object] = frozenset({aten.select.int, aten.slice.Tensor})
 
@@ -135,6 +144,20 @@ class ExternalCode:
             node: Strided.dense([self.stand_ins.at(n, sizes) for n in shape])
             for node, shape in zip(self.operands, shapes, strict=True)
         }
+
+    @property
+    def depends(self) -> bool:
+        """Whether what runs it is another one for other sizes."""
+        numbers = [
+            number
+            for node in self.run
+            for one in (node, *node.all_input_nodes)
+            for number in (
+                *(extent for tensor in tensors_of(one) for extent in tensor.shape),
+                *pytree.tree_leaves((node.args, node.kwargs)),
+            )
+        ]
+        return any(type(n) is int and self.stand_ins.depends(n) for n in numbers)
 
     def _views(self, sizes: Sequence[int]) -> dict[fx.Node, Strided]:
         """Return the views of operands, of those and of others, and where they lie."""

@@ -39,10 +39,22 @@ from magweld.importer.simplify import (
 if TYPE_CHECKING:
     from magweld.codegen.shared_code import SharedCode
     from magweld.importer.external_code import ExternalCode
+    from magweld.importer.joined_rows import JoinedRows
 
 aten = torch.ops.aten
 
 _CONSTANT = StandIns()
+# Operators that make new memory for each result, whatever they are given.
+_MAKING: frozenset[object] = frozenset(
+    {
+        aten.argmax.default,
+        aten.argmin.default,
+        aten.cat.default,
+        aten.gather.default,
+        aten.sort.default,
+        aten.topk.default,
+    }
+)
 _VIEWS: frozenset[object] = frozenset(
     {
         aten.expand.default,
@@ -91,6 +103,26 @@ class External:
         if self.positions is None:
             return [*shown, *tensors_of(self.node)]
         return [*shown, *(values_of(self.node)[n] for n in self.positions)]
+
+    @property
+    def native(self) -> JoinedRows | None:
+        """What runs it on addresses, if that makes all that is read of it."""
+        # Programs are loaded without llvmlite, which makes native code.
+        from magweld.importer.joined_rows import JoinedRows
+
+        code = self.code
+        if not isinstance(code, JoinedRows) or self.positions not in (None, (0,)):
+            return None
+        return code if code.shows_all else None
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether its results are memory that it has made, and none of another.
+
+        Of most operators that is not known: they may return an operand.
+        """
+        alone = self.node.target in _MAKING and not self.beside
+        return alone or self.native is not None
 
     @property
     def index_check(self) -> IndexCheck | None:

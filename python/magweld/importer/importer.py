@@ -33,6 +33,7 @@ from magweld.importer.inner_extents import (
     left_whole,
 )
 from magweld.importer.inner_look_ups import expand_inner_look_ups
+from magweld.importer.joined_rows import JoinedRows
 from magweld.importer.nodes import REASON, tensors_of
 from magweld.importer.observation import as_recorded, observe
 from magweld.importer.placing import CPU, made_on, placed_graph
@@ -136,6 +137,17 @@ class ImportedGraph:
         return self.externals[node](tensors)
 
     @property
+    def natives(self) -> dict[str, JoinedRows]:
+        """Externals that native code runs on addresses, by node name."""
+        found = {name: one.native for name, one in self.externals.items()}
+        return {name: one for name, one in found.items() if one is not None}
+
+    @property
+    def fresh(self) -> frozenset[str]:
+        """The externals whose results are memory of their own, by node name."""
+        return frozenset(name for name, one in self.externals.items() if one.is_fresh)
+
+    @property
     def index_checks(self) -> dict[str, NativeCheck]:
         """The externals that check or sort indices, by node name."""
         return index_checks_of(self.externals)
@@ -191,8 +203,20 @@ class ImportedGraph:
         made = {
             name: replace(self.externals[name], code=code.at(sizes))
             for name, code in self._codes.items()
+            if name not in self._for_all_sizes
         }
-        return replace(self, externals={**self.externals, **made})
+        every = {**self.externals, **self._for_all_sizes, **made}
+        return replace(self, externals=every)
+
+    @functools.cached_property
+    def _for_all_sizes(self) -> dict[str, External]:
+        """Externals with code that does not depend on sizes, by node name."""
+        numbers = self.stand_ins.numbers
+        return {
+            name: replace(self.externals[name], code=code.at(numbers))
+            for name, code in self._codes.items()
+            if not code.depends
+        }
 
     @property
     def shared_code(self) -> list[SharedCode[Any]]:

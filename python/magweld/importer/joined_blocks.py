@@ -10,7 +10,7 @@ from typing import Final
 
 from magweld.codegen.attention_kernels import MOST_ROWS, room_floats
 from magweld.codegen.attention_words import DISTANCES, Word
-from magweld.codegen.joined_words import ADDRESSED
+from magweld.codegen.joined_words import ADDRESSED, Copy
 from magweld.codegen.shared_code import float_lanes
 from magweld.importer.sized_attention import SHARED_PRODUCTS, scale_bits
 from magweld.importer.strides import Strided
@@ -20,6 +20,8 @@ _FLOAT_BYTES: Final = 4
 _MOST_BLOCKS: Final = 64
 
 Block = tuple[int, ...]
+# Where among addresses those of tensors are, by the numbers of these.
+Numbers = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,14 @@ def copies(source: Placed, target: Placed, dim: int, before: int) -> list[Block]
     return found
 
 
+def with_numbers(block: Block, numbers: Numbers) -> Block:
+    """Return a block of rows that are copied, with other numbers of its tensors."""
+    found = list(block)
+    for word in (Copy.SOURCE, Copy.TARGET):
+        found[word] = numbers[block[word]]
+    return tuple(found)
+
+
 @dataclass(frozen=True)
 class Attention:
     """Attention without a mask, between tensors that `is_plain` has let pass.
@@ -111,21 +121,21 @@ class Attention:
         size = self.query.strided.shape[3]
         return room_floats(self._part, size, float_lanes())
 
-    def block(self, threads: int, room: int) -> Block:
+    def block(self, threads: int, numbers: Numbers) -> Block:
         """Return the words.
 
         Args:
             threads: How many there are.
-            room: The number of the memory for them.
+            numbers: Of tensors.
         """
         tensors = (self.query, self.key, self.value, self.result)
-        numbers = (*(one.number for one in tensors), room)
         used = min(threads, self._words[Word.ITEMS])
         words = {
             **self._words,
             Word.THREADS: used if self.products >= SHARED_PRODUCTS else 1,
         }
-        return (*numbers, *(words.get(word, 0) for word in Word))
+        which = (numbers[one.number] for one in tensors)
+        return (*which, *(words.get(word, 0) for word in Word))
 
     @property
     def _part(self) -> int:
@@ -151,7 +161,7 @@ class Attention:
             Word.IS_CAUSAL: int(self.is_causal),
         }
         tensors = (self.query, self.key, self.value, self.result)
-        for word, one in zip(ADDRESSED, tensors, strict=False):
+        for word, one in zip(ADDRESSED, tensors, strict=True):
             words[word] = one.bytes_before
             for dim in range(3):
                 words[Word(DISTANCES[word] + dim)] = one.strided.strides[dim]

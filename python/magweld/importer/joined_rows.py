@@ -11,6 +11,7 @@ import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import Any, Final
 
@@ -21,7 +22,14 @@ from torch import Tensor, fx
 from torch._C._dynamo.guards import _empty_strided_cpu  # type: ignore[attr-defined]
 
 from magweld.codegen.attention_code import ATTENTION_CODE
-from magweld.importer.joined_blocks import Attention, Block, Placed, copies
+from magweld.importer.joined_blocks import (
+    Attention,
+    Block,
+    Numbers,
+    Placed,
+    copies,
+    with_numbers,
+)
 from magweld.importer.nodes import argument, operand, tensors_of
 from magweld.importer.sized_attention import SHARED_PRODUCTS, is_native_attention
 from magweld.importer.strides import Strided, viewed
@@ -33,7 +41,7 @@ _SHARED_FLOATS: Final = 1 << 16
 
 # Returns what an argument of an operator is for the sizes of a call.
 At = Callable[[Any], Any]
-Form = tuple[tuple[int, ...], tuple[int, ...]]
+Form = tuple[tuple[int, ...], tuple[int, ...], torch.dtype]
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,7 @@ class JoinedRows:
     Attributes:
         copies: Blocks of rows that are copied.
         attentions: What follows.
-        forms: Shape and strides of each result.
+        forms: Shape, strides and dtype of each result.
         shown: The results that are returned, in order, by number; the last one is that
             of the step.
         is_pair: Whether that is attention, which results in a pair.
@@ -56,38 +64,71 @@ class JoinedRows:
     shown: tuple[int, ...]
     is_pair: bool
     floats: int
-    # Threads; words for them, and the shape of their memory.
-    _held: dict[int, tuple[bytes, tuple[int]]] = field(
+    # Threads and numbers of tensors; words for them, and the shape of memory.
+    _held: dict[tuple[int, Numbers], tuple[bytes, tuple[int]]] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
 
     def __call__(self, *tensors: Tensor) -> tuple[Any, ...]:
         """Return the results of dense operands of f32."""
-        threads = torch.get_num_threads() if self._is_shared else 1
-        if threads not in self._held:
-            self._held[threads] = self._words(threads, len(tensors) + len(self.forms))
-        words, room = self._held[threads]
-        f32 = torch.float32
-        made = [_empty_strided_cpu(*form, f32) for form in self.forms]
-        held = [*tensors, *made, _empty_strided_cpu(room, (1,), f32)]
+        made = [_empty_strided_cpu(*self.forms[number]) for number in self._order]
+        held = [*tensors, *made]
         addresses = struct.pack(f"{len(held)}q", *map(Tensor.data_ptr, held))
-        ATTENTION_CODE.loaded().join(addresses, words)
-        found: list[Any] = [made[number] for number in self.shown]
+        self._join(addresses, tuple(range(len(held))))
+        found: list[Any] = made[: len(self.shown)]
         if self.is_pair:
             found[-1] = (found[-1], None)
         return tuple(found)
 
     @property
+    def shows_all(self) -> bool:
+        """Whether each of its results is returned, once."""
+        return sorted(self.shown) == list(range(len(self.forms)))
+
+    @cached_property
+    def results(self) -> tuple[Form, ...]:
+        """What it returns, in order."""
+        return tuple(self.forms[number] for number in self.shown)
+
+    def run(self, table: int, ids: tuple[int, ...]) -> None:
+        """Run on addresses.
+
+        Args:
+            table: Where these are.
+            ids: Where in the table those of operands are, then of what it returns.
+        """
+        self._join(table, ids)
+
+    def _join(self, addresses: int | bytes, ids: Numbers) -> None:
+        threads = torch.get_num_threads() if self._is_shared else 1
+        held = self._held.get((threads, ids))
+        if held is None:
+            held = self._held[threads, ids] = self._words(threads, ids)
+        words, room = held
+        memory = _empty_strided_cpu(room, (1,), torch.float32)
+        ATTENTION_CODE.loaded().join(addresses, words, memory.data_ptr())
+
+    @cached_property
     def _is_shared(self) -> bool:
         most = max((one.products for one in self.attentions), default=0)
         return self.floats >= _SHARED_FLOATS or most >= SHARED_PRODUCTS
 
-    def _words(self, threads: int, room: int) -> tuple[bytes, tuple[int]]:
+    @cached_property
+    def _order(self) -> tuple[int, ...]:
+        """The numbers of all results, first of those that are returned."""
+        others = set(range(len(self.forms))) - {*self.shown}
+        return (*self.shown, *sorted(others))
+
+    def _words(self, threads: int, ids: Numbers) -> tuple[bytes, tuple[int]]:
         """Return what native code reads, and how many floats of memory it needs."""
+        operands = len(ids) - len(self.forms)
+        places = map(self._order.index, range(len(self.forms)))
+        numbers = (*ids[:operands], *(ids[operands + place] for place in places))
         copying = threads if self.floats >= _SHARED_FLOATS else 1
-        blocks = (*self.copies, *(one.block(threads, room) for one in self.attentions))
         counts = (len(self.copies), len(self.attentions), copying)
-        words = (*counts, *chain(*blocks))
+        copied = (with_numbers(block, numbers) for block in self.copies)
+        attended = (one.block(threads, numbers) for one in self.attentions)
+        words = (*counts, *chain(*copied, *attended))
         floats = max((one.room for one in self.attentions), default=0) * threads
         return struct.pack(f"{len(words)}q", *words), (floats,)
 
@@ -164,7 +205,7 @@ class _Making:
         return JoinedRows(
             tuple(self._copies),
             tuple(self._attentions),
-            tuple((one.shape, one.strides) for one in self._results),
+            tuple((one.shape, one.strides, torch.float32) for one in self._results),
             tuple(numbers),
             is_native_attention(shown[-1]),
             self._floats,

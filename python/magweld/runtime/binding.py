@@ -31,6 +31,7 @@ from magweld.runtime.library import LibraryOperation, make_operation
 from magweld.runtime.looping import bind_loop, bind_native_loop
 from magweld.runtime.machine import LoadedKernels
 from magweld.runtime.names import in_range
+from magweld.runtime.native_steps import bind_native
 from magweld.runtime.tiling import Action, BoundPart, bind_tiles
 from magweld.short_repr import short_repr
 
@@ -137,7 +138,7 @@ class Binder:
             case ExternalStep() if numbers[0] in code.checks:
                 return self._bind_checks(numbers)
             case ExternalStep():
-                return _bind_external(frame, step)
+                return bind_native(frame, step, _bind_external(frame, step))
             case TiledStep():
                 return bind_tiles(frame, step, self._bind_part)
             case LoopStep():

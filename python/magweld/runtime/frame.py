@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import starmap
@@ -20,6 +20,7 @@ from magweld.runtime.errors import ProgramError
 from magweld.runtime.layout import Layout, Signature
 from magweld.runtime.machine import HOST, Machine, WriteAddresses
 from magweld.runtime.memory import Block, Constants
+from magweld.runtime.native_steps import NativeStep
 from magweld.runtime.runs import Run
 from magweld.short_repr import short_repr
 
@@ -41,6 +42,7 @@ class Form:
     Attributes:
         signatures: Shape and dtype of every value.
         run_external: Runs one operator of the captured graph.
+        natives: What runs external steps on addresses, by node.
         alike: What tells results of external steps, by value id of the first.
     """
 
@@ -48,6 +50,7 @@ class Form:
 
     signatures: tuple[Signature, ...]
     run_external: RunExternal
+    natives: Mapping[str, NativeStep] = field(default_factory=dict)
     alike: defaultdict[int, Likeness] = field(
         default_factory=partial(defaultdict, Likeness)
     )

@@ -29,6 +29,7 @@ from magweld.runtime.layout import Layout
 from magweld.runtime.machine import HOST, Machine
 from magweld.runtime.memory import Constants
 from magweld.runtime.names import step_names
+from magweld.runtime.native_steps import NativeStep, are_fresh, native_steps
 from magweld.runtime.tiling import Action
 from magweld.runtime.validation import check_parts, check_program, check_sizes
 
@@ -38,6 +39,7 @@ _logger = logging.getLogger(__name__)
 # that a burst of concurrent calls does not hold its arenas for ever.
 _IDLE_FRAMES = 4
 _NO_CHECKS: Mapping[str, NativeCheck] = MappingProxyType({})
+_NO_NATIVES: Mapping[str, NativeStep] = MappingProxyType({})
 
 
 @dataclass
@@ -70,6 +72,8 @@ class LoadedProgram:
             the tensors that the step reads; returns its tensor results.
         machine: Where the program runs, by default the CPU of this process.
         checks: External steps that check indices, by node.
+        natives: What runs external steps on addresses, by node.
+        fresh: Nodes of the external steps whose results are memory of their own.
         like: The program with stand-ins of which this one was made for some sizes:
             they share their code, and what does not depend on sizes.
 
@@ -90,6 +94,8 @@ class LoadedProgram:
         run_external: RunExternal,
         machine: Machine = HOST,
         checks: Mapping[str, NativeCheck] = _NO_CHECKS,
+        natives: Mapping[str, NativeStep] = _NO_NATIVES,
+        fresh: Collection[str] = (),
         like: LoadedProgram | None = None,
     ) -> None:
         self.program = program
@@ -116,13 +122,14 @@ class LoadedProgram:
             if like is None or program.constants is not like.program.constants
             else like._constants
         )
-        self._form = Form(self._layout.signatures, run_external)
+        known = native_steps(self._layout, natives) if natives else _NO_NATIVES
+        self._form = Form(self._layout.signatures, run_external, known)
         # Whose frames it takes, and they its form.
         self._base = self if like is None or not like.serves(program) else like
         self._idle: dict[Hashable, deque[_BoundFrame]] = defaultdict(
             partial(deque, maxlen=_IDLE_FRAMES)
         )
-        self.results_are_fresh = self._layout.makes_each
+        self.results_are_fresh = are_fresh(self._layout, fresh)
         # Whether a call must be shielded from nothing but modes of the caller's.
         self._is_plain = self.results_are_fresh and _is_native(
             self._layout, self._code.checks
