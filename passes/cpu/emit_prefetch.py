@@ -247,13 +247,17 @@ def next_rows(
 
 
 def _is_far(source: FlatBuffer) -> bool:
+    return source.unit == 1 and is_far(source.view)
+
+
+def is_far(buffer: ir.Value) -> bool:
     """Whether a buffer is part of an argument that the first cache does not hold."""
-    root = root_of(source.view)
-    if root is None or not isinstance(root.owner, ir.Block) or source.unit != 1:
+    root = root_of(buffer)
+    if root is None or not isinstance(root.owner, ir.Block):
         return False
     kind = root.type
     elements = prod(kind.shape) if kind.has_static_shape else 0
-    return elements * int(source.element.width) > LINE_BYTES * SETS * WAYS * 8
+    return elements * int(kind.element_type.width) > LINE_BYTES * SETS * WAYS * 8
 
 
 def emit_next_panel(source: FlatBuffer, corner: Index, cursor: Cursor) -> NextPanel:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from magweld.passes.cpu.loop_nest import LoopNest
 from magweld.passes.cpu.register_tile import READ_ALONG, VectorUnit
+from magweld.passes.tiling.vectors import MASKED_BYTES
 
-# Bits of the elements that are loaded and stored so.
-_BITS = 32
+_BITS = MASKED_BYTES * 8
 
 
 def can_be_masked(nest: LoopNest, loop: int, unit: VectorUnit) -> bool:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from magweld.bindings import ir
+from magweld.passes.tiling.vectors import MASKED_BITS
 
 ATTRIBUTE = "magweld.registers"
 NONE = -1
 # Distances between the elements of a vector that is loaded and not gathered.
 READ_ALONG = (1, 2)
-# Width of the registers that come with masks.
-MASKED_BITS = 512
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,8 @@ from magweld.passes.cpu.register_tile import (
     VectorUnit,
     split_extent,
 )
+from magweld.passes.tiling.vectors import MOST_POINTS
 
-# Points of a window that are written out; longer ones are loops.
-MOST_POINTS = 64
 # Multiply-adds in one block of code.
 MOST_PRODUCTS = 512
 # Loads and rearrangements for one vector of an image, by the distance of its elements.

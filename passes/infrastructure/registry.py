@@ -48,6 +48,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("hoist-expand", "magweld.passes.graph.hoist_expand:HoistExpand"),
     ("hoist-slice", "magweld.passes.graph.hoist_slice:HoistSlice"),
     ("hoist-stride", "magweld.passes.graph.hoist_stride:HoistStride"),
+    ("fuse-window-copies", "magweld.passes.cpu.fuse_window_copies:FuseWindowCopies"),
     ("fuse-epilogues", "magweld.passes.cpu.fuse_epilogues:FuseEpilogues"),
     (
         "interchange-short-reductions",

@@ -11,6 +11,7 @@ from magweld.passes.cpu.expand_bfloat import ExpandBfloat
 from magweld.passes.cpu.expand_math import ExpandMath
 from magweld.passes.cpu.expand_winograd import ExpandWinograd
 from magweld.passes.cpu.fuse_epilogues import FuseEpilogues
+from magweld.passes.cpu.fuse_window_copies import FuseWindowCopies
 from magweld.passes.cpu.generalize_copies import GeneralizeCopies
 from magweld.passes.cpu.generalize_operations import GeneralizeOperations
 from magweld.passes.cpu.hoist_invariants import HoistInvariants
@@ -85,6 +86,7 @@ def _vectorized_steps(unit: VectorUnit) -> tuple[Step, ...]:
         HoistInvariants(),
         # Registers.
         FuseEpilogues(unit.bits, unit.registers, unit.pairs),
+        FuseWindowCopies(),
         TileForRegisters(unit.bits, unit.registers, unit.pairs),
         Vectorize(unit.bits, unit.registers, unit.pairs),
         Upstream("convert-linalg-to-loops"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from magweld.passes.tiling.copy_stages import CopyStages
+from magweld.passes.tiling.core_starts import TILE_SECONDS, start_seconds
 from magweld.passes.tiling.external_reads import (
     Reads,
     transaction_bytes,
@@ -28,7 +29,7 @@ from magweld.passes.tiling.propagation import Tiles
 from magweld.passes.tiling.regions import Interval
 from magweld.passes.tiling.steps import block_count
 from magweld.passes.tiling.thread_shares import accessed_bytes, product_slots
-from magweld.passes.tiling.vectors import vector_waste
+from magweld.passes.tiling.vectors import moved_bytes, vector_waste
 from magweld.passes.tiling.window_products import window_work
 from magweld.targets.device import (
     ARITHMETIC,
@@ -38,9 +39,6 @@ from magweld.targets.device import (
     LevelKind,
 )
 
-# Fixed costs that make a plan of a million tiny tiles lose against a few large ones.
-# Orders of magnitude, not measurements of one machine.
-TILE_SECONDS = 50e-9
 # How much of the time of the faster levels is not hidden behind the slowest.
 OVERLAP_LOSS = 0.5
 # From the copy of a step of operands to shared memory until it is there. An order of
@@ -96,6 +94,7 @@ class Work:
             matrix instructions are faster.
         loaded: Bytes that matrix instructions load from the level of the tiles.
         accessed: What threads take of that level beside, for products and windows.
+        started: Seconds that a tile, or a block of it, takes beside.
     """
 
     reads: Reads
@@ -105,6 +104,7 @@ class Work:
     slots: float
     loaded: int
     accessed: int
+    started: float
 
 
 def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) -> Cost:
@@ -206,6 +206,7 @@ def work_of(group: Group, tiles: Tiles, device: Device) -> Work:
         slots=(slots + rescaling) * tiles.grid,
         loaded=loaded * tiles.grid,
         accessed=accessed * tiles.grid,
+        started=start_seconds(group, tiles, device),
     )
 
 
@@ -217,7 +218,7 @@ def _done(part: OperatorTile, device: Device) -> _Done:
     node = part.model
     size = part.results * node.writes[0].element_bytes
     windows = sum(
-        math.prod(_sizes(read.window(part.box))) * read.element_bytes
+        moved_bytes(_sizes(read.window(part.box)), read.element_bytes, device)
         for read in node.reads
         if read.padded
     )
@@ -256,7 +257,8 @@ def cost_of(
     stored = _bytes_written(group, tiles, device, inner - 1, inner)
     idle = waves(tiles.grid, workers)
     own = _own_shares(work, (loaded, stored), device, level, idle)
-    fixed = fixed_seconds(tiles.grid * _blocks(tiles), workers)
+    rounds = tiles.grid * _blocks(tiles)
+    fixed = fixed_seconds(rounds, workers, work.started)
     if overlapped(own, loss) + fixed > limit:
         return None  # before what takes longest to find out
     writes = [
@@ -348,9 +350,9 @@ def waves(grid: int, units: int) -> float:
     return -(-grid // units) * units / grid
 
 
-def fixed_seconds(rounds: int, units: int) -> float:
+def fixed_seconds(rounds: int, units: int, each: float = TILE_SECONDS) -> float:
     """Return what starting so many tiles, or blocks of them, takes on some units."""
-    return rounds * TILE_SECONDS / units + LAUNCH_SECONDS
+    return rounds * each / units + LAUNCH_SECONDS
 
 
 def _sizes(box: tuple[Interval, ...]) -> tuple[int, ...]:

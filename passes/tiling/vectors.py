@@ -30,6 +30,12 @@ TURN_CYCLES, COPY_CYCLES, COPY_BITS = 0.5, 0.15, 512
 DOT_PIXELS = 2
 # What vectors along the reduction cost more, which need no panel.
 ALONG_REDUCTION = 1.25
+# Width of the registers that come with masks: a load or store of some lanes takes as
+# long as one of all.
+MASKED_BITS = 512
+# Points of a window that are written out, so that its last vector of a row may be one
+# that is not full; and bytes of the elements that are loaded and stored so.
+MOST_POINTS, MASKED_BYTES = 64, 4
 
 
 def _product_waste(node: OperatorModel, box: Box, device: Device) -> float:
@@ -59,6 +65,25 @@ def _product_waste(node: OperatorModel, box: Box, device: Device) -> float:
 def copy_cycles(vector_bits: int) -> float:
     """Return what copying an element into a panel takes, in products of vectors."""
     return COPY_CYCLES * COPY_BITS / vector_bits
+
+
+def moved_bytes(sizes: Sequence[int], element: int, device: Device) -> int:
+    """Return what the rows of a box take to be moved: a core moves whole vectors.
+
+    Args:
+        sizes: Of the box.
+        element: Bytes of an element.
+        device: What moves them.
+    """
+    size = math.prod(sizes) * element
+    if device.threads > 1 or not size:
+        return size
+    row, vector = sizes[-1] * element, device.vector_bits // 8
+    return size // row * _rounded_up(row, vector)
+
+
+def _rounded_up(number: int, unit: int) -> int:
+    return -(-number // unit) * unit
 
 
 def _moves(index: Sequence[LinearIndex | None], loop: int) -> bool:
@@ -93,7 +118,7 @@ def vector_waste(part: OperatorTile, device: Device) -> float:
         dim, across, rows, row = -2, down, 1, rows
     last = image.index[dim]
     lanes = max(1, device.vector_bits // (8 * node.writes[0].element_bytes))
-    vectors = rows * _vectors(row, lanes)
+    vectors = rows * _row_vectors(node, row, lanes, device)
     inside = not part.outside[0]
     terms = [t for t in last.terms if box[t[0]].size > 1] if last is not None else []
     if terms == [(across, 1)]:
@@ -104,6 +129,19 @@ def vector_waste(part: OperatorTile, device: Device) -> float:
         vectors = min(vectors, _vectors((rows - 1) * pitch + row, lanes))
     waste = vectors * lanes / (rows * row)
     return waste + _panel_waste(node, box, lanes, device)
+
+
+def _row_vectors(node: OperatorModel, row: int, lanes: int, device: Device) -> int:
+    """Return the vectors of a row; the last one of a window may not be full."""
+    points = math.prod(node.extents[loop] for loop in node.reduction)
+    slides = any(i is not None and len(i.terms) > 1 for i in node.reads[0].index)
+    floats = all(
+        access.element_bytes == MASKED_BYTES for access in (*node.reads, *node.writes)
+    )
+    masked = slides and floats and points <= MOST_POINTS
+    if not masked or device.vector_bits < MASKED_BITS:
+        return _vectors(row, lanes)
+    return -(-row // lanes)
 
 
 def _panel_waste(node: OperatorModel, box: Box, lanes: int, device: Device) -> float:

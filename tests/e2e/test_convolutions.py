@@ -132,3 +132,18 @@ def test_norms_behind_convolutions_of_short_rows(
 
     checked = compiled(block, floats(2, 5, *image, seed=15))
     checked.compare(floats(2, 5, *image, seed=16))
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("channels", [10, 13])
+def test_images_that_are_copied_a_few_channels_at_a_time(
+    stride: int, channels: int, compiled: Compile
+) -> None:
+    # With its border, such an image is more than a first cache holds.
+    weight, bias = floats(channels, 1, 3, 3, seed=17), floats(channels, seed=18)
+
+    def block(x: Tensor) -> Tensor:
+        return F.relu6(F.conv2d(x, weight, bias, stride, 1, 1, channels))
+
+    checked = compiled(block, floats(2, channels, 40, 40, seed=19))
+    checked.compare(floats(2, channels, 40, 40, seed=20))

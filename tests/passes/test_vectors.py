@@ -25,8 +25,8 @@ def sixteen_lanes() -> Device:
     [
         # Six rows of one vector each.
         ((1, 1, 6, 16), 1.0),
-        # 14 takes three vectors; six rows as one are 5 * 16 + 14, which takes eight.
-        ((1, 1, 6, 14), 8 * 16 / (6 * 14)),
+        # 14 takes a vector that is not full.
+        ((1, 1, 6, 14), 6 * 16 / (6 * 14)),
         # One row of eight: half a vector.
         ((1, 1, 1, 8), 2.0),
     ],
@@ -38,6 +38,25 @@ def test_rows_of_a_window(tile: tuple[int, ...], waste: float) -> None:
     assert vector_waste(tiles.parts[0], sixteen_lanes()) == pytest.approx(waste)
     many = replace(sixteen_lanes(), threads=32)
     assert vector_waste(tiles.parts[0], many) == 1.0
+
+
+def test_rows_without_masks() -> None:
+    # 14 takes three vectors of 8 and less; six rows as one are 5 * 16 + 14: thirteen.
+    group = convolutions(window(CONVOLUTION, (1, 4, 48, 112), (), 3))
+    tiles = propagate(group, (1, 1, 6, 14))
+    assert isinstance(tiles, Tiles)
+    narrow = replace(sixteen_lanes(), vector_bits=256)
+    found = vector_waste(tiles.parts[0], narrow)
+    assert found == pytest.approx(13 * 8 / (6 * 14))
+
+
+def test_sums_over_channels_have_no_masks() -> None:
+    # Of 16 channels and 9 points nothing is written out.
+    group = convolutions(window(CONVOLUTION, (1, 4, 48, 112), (16,), 3))
+    tiles = propagate(group, (1, 1, 6, 14))
+    assert isinstance(tiles, Tiles)
+    waste = vector_waste(tiles.parts[0], sixteen_lanes())
+    assert waste == pytest.approx(8 * 16 / (6 * 14))
 
 
 def test_a_column_is_a_row() -> None:
