@@ -92,6 +92,9 @@ GENERATED: dict[str, Case] = {
     "adaptive-pool-one": (lambda x: F.adaptive_avg_pool2d(x, 1), (IMAGE,)),
     "adaptive-pool-last": (lambda x: F.adaptive_avg_pool2d(x, 1), (LAST,)),
     "adaptive-pool-even": (lambda x: F.adaptive_avg_pool2d(x, 3), (IMAGE,)),
+    "average-pool-of-one": (lambda x: F.avg_pool2d(x, 3, 2, 1), (IMAGE[0],)),
+    "average-pool-of-rows": (lambda x: F.avg_pool1d(x, 2), (IMAGE[0, 0],)),
+    "adaptive-pool-of-one": (lambda x: F.adaptive_avg_pool2d(x, 3), (IMAGE[0],)),
     "layer-norm": (
         lambda x, w, b: F.layer_norm(x, (6,), w, b),
         (SEQUENCE, floats(6), floats(6, seed=1)),

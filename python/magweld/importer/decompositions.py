@@ -219,7 +219,19 @@ def convolution(
     return products + bias.view(-1, *[1] * (weight.dim() - 2))
 
 
+def _of_one_image(pool: OpOverload) -> Callable[..., Any]:
+    """Return what gives an image without a batch one of its own: lowering wants it."""
+
+    def pool_batch(x: Tensor, *arguments: Any) -> Any:
+        if x.dim() != 3:
+            return NotImplemented
+        return pool(x.unsqueeze(0), *arguments).squeeze(0)
+
+    return pool_batch
+
+
 _OURS: dict[OpOverload, Callable[..., Any]] = {
+    aten._adaptive_avg_pool2d.default: _of_one_image(aten._adaptive_avg_pool2d.default),
     aten._log_softmax.default: _log_softmax,
     aten._native_batch_norm_legit.no_stats: (
         lambda x, weight, bias, training, momentum, eps: _native_batch_norm(
@@ -230,6 +242,7 @@ _OURS: dict[OpOverload, Callable[..., Any]] = {
     aten._scaled_dot_product_flash_attention_for_cpu.default: _flash_attention_for_cpu,
     aten._softmax.default: _softmax,
     aten.addmm.default: _addmm,
+    aten.avg_pool2d.default: _of_one_image(aten.avg_pool2d.default),
     aten.baddbmm.default: _baddbmm,
     aten.convolution.default: convolution,
     aten.native_batch_norm.default: _native_batch_norm,
