@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from magweld.bindings import ir, linalg, tensor
 from magweld.passes.analysis.operator_model import is_rematerialised
 from magweld.passes.ir.constants import filled_with
 from magweld.passes.ir.linalg_builder import iterator_array, map_array
-from magweld.passes.ir.tensor_reshapes import expand
+from magweld.passes.ir.tensor_reshapes import collapse, expand
 from magweld.passes.ir.utils import groups_of
 
 Groups = list[list[int]]
@@ -36,6 +37,53 @@ def on_split_dimensions(producer: linalg.GenericOp, op: tensor.ExpandShapeOp) ->
         for map_ in maps
     ]
     return rebuild(producer, operands, wider, shape)
+
+
+def has_whole_groups(map_: Any, groups: Groups) -> bool:
+    """Whether an operand has all dimensions of a group or none, one where it has some.
+
+    A part of what all loops walk that has dimensions to be joined would need a reshape
+    of its own.
+    """
+    dims = [expr.position for expr in map_.results]
+    if len(dims) == map_.n_dims:
+        return True
+    kept = [group for group in groups if any(dim in dims for dim in group)]
+    return all(len(group) == 1 for group in kept)
+
+
+def on_joined_dimensions(
+    producer: linalg.GenericOp,
+    groups: Groups,
+    shape: list[int],
+    join: Callable[[Any, Groups], Any] = collapse,
+) -> Any:
+    """Return an elementwise operation on dimensions that are joined.
+
+    Args:
+        producer: The operation, whose operands have whole groups.
+        groups: The dimensions of each one that is made.
+        shape: Of the result.
+        join: Returns an operand that has all dimensions on joined ones.
+    """
+    maps = [attr.value for attr in producer.indexing_maps]
+    operands = [
+        join(value, groups) if len(map_.results) == map_.n_dims else value
+        for value, map_ in zip(producer.inputs, maps[:-1], strict=True)
+    ]
+    number = {dim: joined for joined, dims in enumerate(groups) for dim in dims}
+    joined_maps = [
+        ir.AffineMap.get(
+            len(groups),
+            0,
+            [
+                ir.AffineDimExpr.get(dim)
+                for dim in dict.fromkeys(number[e.position] for e in map_.results)
+            ],
+        )
+        for map_ in maps
+    ]
+    return rebuild(producer, operands, joined_maps, shape)
 
 
 def is_elementwise(op: Any) -> bool:

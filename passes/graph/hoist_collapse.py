@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, tensor
-from magweld.passes.analysis.elementwise import Groups, is_elementwise, rebuild
+from magweld.passes.analysis.elementwise import (
+    Groups,
+    has_whole_groups,
+    is_elementwise,
+    on_joined_dimensions,
+)
 from magweld.passes.infrastructure.base import Pattern, PatternPass
 from magweld.passes.ir.cloning import defining_op
-from magweld.passes.ir.tensor_reshapes import collapse
 from magweld.passes.ir.utils import groups_of
 
 
@@ -34,23 +38,10 @@ def _can_be_joined(value: Any, groups: Groups) -> bool:
         return False
     maps = [attr.value for attr in maker.indexing_maps]
     return all(
-        _has_whole_groups(map_, groups)
+        has_whole_groups(map_, groups)
         and (len(map_.results) < map_.n_dims or _can_be_joined(operand, groups))
         for operand, map_ in zip(maker.inputs, maps[:-1], strict=True)
     )
-
-
-def _has_whole_groups(map_: Any, groups: Groups) -> bool:
-    """Whether an operand has all dimensions of a group or none, one where it has some.
-
-    A part of what all loops walk that has dimensions to be joined would need a reshape
-    of its own.
-    """
-    dims = [expr.position for expr in map_.results]
-    if len(dims) == map_.n_dims:
-        return True
-    kept = [group for group in groups if any(dim in dims for dim in group)]
-    return all(len(group) == 1 for group in kept)
 
 
 def _was_split(value: Any, groups: Groups) -> bool:
@@ -70,25 +61,8 @@ def _on_joined_dimensions(op: tensor.CollapseShapeOp, groups: Groups) -> Any:
     producer: Any = defining_op(op.src)
     if isinstance(producer, tensor.ExpandShapeOp):
         return producer.src
-    maps = [attr.value for attr in producer.indexing_maps]
-    operands = [
-        collapse(value, groups) if len(map_.results) == map_.n_dims else value
-        for value, map_ in zip(producer.inputs, maps[:-1], strict=True)
-    ]
-    number = {dim: joined for joined, dims in enumerate(groups) for dim in dims}
-    joined_maps = [
-        ir.AffineMap.get(
-            len(groups),
-            0,
-            [
-                ir.AffineDimExpr.get(dim)
-                for dim in dict.fromkeys(number[e.position] for e in map_.results)
-            ],
-        )
-        for map_ in maps
-    ]
     shape = list(ir.RankedTensorType(op.result.type).shape)
-    return rebuild(producer, operands, joined_maps, shape)
+    return on_joined_dimensions(producer, groups, shape)
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ),
     ("tile-for-registers", "magweld.passes.cpu.tile_for_registers:TileForRegisters"),
     ("sink-concat", "magweld.passes.graph.sink_concat:SinkConcat"),
+    ("sink-expand", "magweld.passes.graph.sink_expand:SinkExpand"),
     ("split-reductions", "magweld.passes.tile.split_reductions:SplitReductions"),
     (
         "unflatten-batch-matmul",

@@ -37,6 +37,7 @@ from magweld.passes.graph.roll_loops import RollLoops
 from magweld.passes.graph.select_winograd import SelectWinograd
 from magweld.passes.graph.simplify_generic import SimplifyGeneric
 from magweld.passes.graph.sink_concat import SinkConcat
+from magweld.passes.graph.sink_expand import SinkExpand
 from magweld.passes.graph.transform_weights import TransformWeights
 from magweld.passes.graph.unflatten_batch_matmul import UnflattenBatchMatmul
 from magweld.passes.infrastructure.base import NamedPipeline
@@ -83,6 +84,8 @@ def preparation_steps(
     sink = () if memory_budget else (SinkConcat(),)
     # Products of halves lie between reshapes of halves there.
     widened = (AbsorbWidening(),) if shares_tiles else ()
+    # What follows a product there is its epilogue, whatever reads the result.
+    sink_behind = (SinkExpand(), HoistCollapse()) if shares_tiles else ()
     return (
         OutlineControl(),
         SimplifyGeneric(),
@@ -102,6 +105,7 @@ def preparation_steps(
         AbsorbUnitDims(),
         HoistCollapse(),
         HoistExpand(),
+        *sink_behind,
         FoldSlices(),
         DeferNormalization(rounded=shares_tiles),
         Upstream("canonicalize,cse"),
