@@ -53,6 +53,8 @@ class Capture:
         dynamic: Whether the graph takes tensors of several sizes.
         kept: Why numbers that keep changing were not lifted, "" if they were.
         written_out: Loops that are no operators: why, and the user's file:line.
+        varying: Positions of the inputs of the graph some of whose sizes may be others
+            in another call; guards fix those of the rest.
     """
 
     graph: OperatorGraph
@@ -64,6 +66,7 @@ class Capture:
     dynamic: bool = False
     kept: str = ""
     written_out: tuple[tuple[str, str], ...] = ()
+    varying: tuple[int, ...] = ()
 
     def let_go(self) -> Callable[[], Capture]:
         """Return what gives the capture back; it keeps no tensors of the program.
@@ -183,6 +186,11 @@ class Run:
             bool(settled.dims),
             settled.kept,
             written_out=self._written_out(),
+            varying=tuple(
+                number
+                for number, item in enumerate(graph.inputs)
+                if settled.dims.get(item.node)
+            ),
         )
 
     def _check_guards(self, program: GuardProgram) -> None:

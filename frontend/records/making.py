@@ -106,4 +106,5 @@ class RecordMaker:
             None if by_torch else backend.compile,
             example=Example.of(graph.examples, [e.value for e in graph.scalars]),
             compile_sizes=None if by_torch else backend.compile_sizes,
+            varying=captured.varying,
         )

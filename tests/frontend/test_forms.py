@@ -215,3 +215,28 @@ def test_many_sizes_get_programs_once_the_first_of_them_has_won() -> None:
     assert len(asked) == 6
     # They need no times of their own.
     assert all(each.is_decided for each in asked)
+
+
+def test_sizes_that_guards_fix_tell_no_calls_apart() -> None:
+    compiled: list[int] = []
+    module = fx.symbolic_trace(lambda x, y: (x * y.sum(),))
+    example = Example.of([torch.ones(3), torch.ones(2)], ())
+    graph = LiftedGraph(module, 0, counting(compiled), example, varying=(0,))
+    for size in range(2, 2 + COMPILE_AFTER):
+        graph(torch.ones(3), torch.ones(size))
+    assert compiled == [3]
+
+
+def test_parameters_have_no_sizes_that_may_be_others() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+    fast = trace(model, backend="eager")
+    with torch.no_grad():
+        for size in (5, 6, 7):
+            fast(torch.ones(size, 3))
+    (lifted,) = [record for record in fast.records if record.lifted is not None]
+    tensors = [
+        path for path in lifted.input_paths if "weight" in path or "bias" in path
+    ]
+    assert len(tensors) == 4
+    varying = lifted.lifted._varying
+    assert [lifted.input_paths[number] for number in varying] == ["args[0]"]

@@ -85,6 +85,7 @@ class LiftedGraph:
         compile_graph: Compile | None,
         example: Example,
         compile_sizes: CompileSizes | None = None,
+        varying: Sequence[int] | None = None,
     ) -> None:
         """Prepare a graph.
 
@@ -93,7 +94,10 @@ class LiftedGraph:
             compile_graph: Compiles a graph for example inputs; None leaves it to torch.
             example: Its inputs in the recorded run.
             compile_sizes: Compiles a graph once for all sizes; None if nothing does.
+            varying: Which of the tensors may have other sizes in another call, by
+                position; None if all may. Models have many that may not.
         """
+        self._varying = None if varying is None else tuple(varying)
         self._example = example
         self.module = module
         self._run = graph_runner(module)
@@ -174,7 +178,7 @@ class LiftedGraph:
     def _specialised(self, compile_graph: Compile, inputs: Sequence[Any]) -> Any:
         count = len(inputs) - self._numbers
         tensors, numbers = list(inputs[:count]), tuple(inputs[count:])
-        key = key_of(tensors, numbers)
+        key = self._key(tensors, numbers)
         wanted = False
         with self._lock:
             program = self.forms.find(key)
@@ -198,6 +202,12 @@ class LiftedGraph:
         if sized is not None:
             return sized(*inputs)
         return self._run(*inputs) if program is None else program(*tensors)
+
+    def _key(self, tensors: Sequence[torch.Tensor], numbers: Sequence[Any]) -> Hashable:
+        """Return what tells calls apart: sizes and numbers that may be others."""
+        varying = self._varying
+        told = tensors if varying is None else [tensors[n] for n in varying]
+        return key_of(told, numbers)
 
     def compare_tiers(self) -> None:
         """Have tiers compared anew whose times were those of a busy machine."""
