@@ -87,4 +87,7 @@ RANDOMNESS: Final[Entries] = (
         for name, method in _native_methods(np.random.RandomState)
     ),
     *((method, _REFUSED) for _, method in _native_methods(torch._C.Generator)),
+    # They look at frames; a generator of the first cannot be made again, so the program
+    # is split before there is one.
+    *((function, _REFUSED) for function in (torch.random.fork_rng, torch.manual_seed)),
 )

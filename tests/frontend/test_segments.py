@@ -789,3 +789,17 @@ def test_default_of_an_inner_function_reaches_what_lies_behind_a_break():
         assert torch.equal(result, x * n)
         assert (positional, named) == (n, n)
     assert any(item.id == "autograd-graph" for item in traced.breaks)
+
+
+def test_random_numbers_that_are_put_back():
+    """A generator cannot be made again: the break comes before there is one."""
+
+    def program(x):
+        y = torch.relu(x) * 3 + x
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(3)
+            z = torch.rand(3) + x * 2 - 1
+        return torch.relu(z) * torch.rand(3) + y
+
+    traced = repeat(program, x, calls=12)
+    assert traced.stats()["hits"] > 0
