@@ -13,6 +13,7 @@ from magweld.frontend.control.flow import flow_of
 from magweld.frontend.control.frame_state import FrameState, read_state, state_at_end
 from magweld.frontend.control.ifs import IfScope
 from magweld.frontend.control.regions import (
+    branches_of,
     check_handlers,
     jump_behind,
     loop_form,
@@ -63,7 +64,7 @@ class Branches(Trials):
     def consider(
         self, tensor: torch.Tensor | None, outcome: Any, predicate: Predicate | None
     ) -> bool:
-        """Take the truth test of a tensor for a branch of the graph.
+        """Take the truth test of a tensor for a branch or a check of the graph.
 
         Args:
             tensor: What is tested, None if it is no truth test.
@@ -88,10 +89,14 @@ class Branches(Trials):
             if row.offset in scope.tests:
                 scope.predicates.append(predicate)
                 return True
-        if predicate is not None and not self._is_better(predicate):
-            return False
         flow = flow_of(self.session.tables.table(observer.code))
         jump = jump_behind(flow, row)
+        if jump is not None and flow.only_raises(branches_of(jump, outcome)[1]):
+            varies = predicate is None or bool(predicate.placeholders)
+            if varies and self.recorder.require(tensor, outcome):
+                return True
+        if predicate is not None and not self._is_better(predicate):
+            return False
         if jump is None:
             return self._no_branch(predicate)
         site = (id(observer.code), jump.offset)

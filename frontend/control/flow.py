@@ -50,6 +50,19 @@ class FlowGraph:
         """Return whether an instruction returns from the function."""
         return row.offset in self._exits
 
+    def only_raises(self, start: int) -> bool:
+        """Return whether every way from an instruction ends with an exception.
+
+        One that the same function handles is none.
+        """
+        region = self.between((self.real_offset(start),), frozenset())
+        ends = [row.opname for row in region if not self._after[row.offset]]
+        return (
+            bool(ends)
+            and all(name == "RAISE_VARARGS" for name in ends)
+            and not any(row.handlers for row in region)
+        )
+
     def settle(self, offset: int, moves: tuple[str, ...]) -> int:
         """Return the first instruction from `offset` on that does something.
 

@@ -37,6 +37,7 @@ from magweld.frontend.operators.recording import Recording
 from magweld.frontend.operators.targets import create_node
 from magweld.frontend.operators.tensors import PLAIN_TENSORS
 from magweld.frontend.operators.watch import OperatorWatch
+from magweld.graphs.required_truth import REQUIRE_TRUTH
 from magweld.storages import is_alias, storage_of
 
 if TYPE_CHECKING:
@@ -324,6 +325,24 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             return self.operands.arguments(func, args, kwargs)
         fx_kwargs = {key: self.tensors.convert(value) for key, value in kwargs.items()}
         return tuple(map(self.tensors.convert, args)), fx_kwargs
+
+    def require(self, tensor: torch.Tensor, truth: bool) -> bool:
+        """Have hits for which a tensor has another truth fail, and run eagerly.
+
+        A guard would compute the tensor before the graph does so once more, and none
+        can compute what is drawn.
+
+        Returns:
+            Whether that is done: not on GPUs, where a check that fails leaves nothing
+            that runs, nor behind a write that autograd has seen, nor of numbers.
+        """
+        behind = self.tensors.written and torch.is_grad_enabled()
+        if not tensor.is_cpu or tensor.dtype is not torch.bool or behind:
+            return False
+        operands = (self.tensors.node(tensor), truth)
+        node = self.graph.call_function(REQUIRE_TRUTH, operands)
+        node.meta.update(self.place(), fallible=True)
+        return True
 
     def _read_value(self, node: fx.Node, refusal: str, result: Any) -> None:
         session, predicate = self._session, None

@@ -83,8 +83,10 @@ def test_whoever_answers_calls_they_are_those_of_eager(
     if not whole and list(CASES).index(name) % _EACH:
         return
 
-    def comparing(races: bool, tell: Callable[[str], None]) -> Profitability:
-        return Profitability(True, tell, clock=Dice())
+    def comparing(
+        races: bool, tell: Callable[[str], None], is_busy: Callable[[], bool]
+    ) -> Profitability:
+        return Profitability(True, tell, clock=Dice(), is_busy=is_busy)
 
     monkeypatch.setattr(engine, "Profitability", comparing)
     monkeypatch.setattr(profitability, "_PAUSE", 2)
