@@ -9,7 +9,7 @@ import torch
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.control.comparison import DifferenceError
-from magweld.frontend.control.flow import flow_of
+from magweld.frontend.control.flow import FlowGraph, flow_of
 from magweld.frontend.control.frame_state import FrameState, read_state, state_at_end
 from magweld.frontend.control.ifs import IfScope
 from magweld.frontend.control.regions import (
@@ -91,13 +91,9 @@ class Branches(Trials):
                 return True
         flow = flow_of(self.session.tables.table(observer.code))
         jump = jump_behind(flow, row)
-        if jump is not None and flow.only_raises(branches_of(jump, outcome)[1]):
-            varies = predicate is None or bool(predicate.placeholders)
-            if varies and self.recorder.require(tensor, outcome):
-                return True
-        if predicate is not None and not self._is_better(predicate):
-            return False
-        if jump is None:
+        if self._is_required(flow, jump, tensor, outcome, predicate):
+            return True
+        if jump is None or not self._is_better(predicate):
             return self._no_branch(predicate)
         site = (id(observer.code), jump.offset)
         if site not in self._refused:
@@ -109,6 +105,21 @@ class Branches(Trials):
         if predicate is None:
             raise StopRecordingError("tensor-value", self._refused[site])
         return False
+
+    def _is_required(
+        self,
+        flow: FlowGraph,
+        jump: Row | None,
+        tensor: torch.Tensor,
+        outcome: bool,
+        predicate: Predicate | None,
+    ) -> bool:
+        """Return whether a truth becomes a check: the other branch only raises."""
+        if jump is None:
+            return False
+        varies = predicate is None or bool(predicate.placeholders)
+        raises = flow.only_raises(branches_of(jump, outcome)[1])
+        return varies and raises and self.recorder.require(tensor, outcome)
 
     def _is_tested(self, observer: Observer, tensor: torch.Tensor) -> bool:
         """Return whether the truth of a tensor is what an instruction is about."""
@@ -149,8 +160,10 @@ class Branches(Trials):
             raise StopRecordingError("tensor-value", "bool")
         return False
 
-    def _is_better(self, predicate: Predicate) -> bool:
-        """Return whether a branch of the graph is better than a guard."""
+    def _is_better(self, predicate: Predicate | None) -> bool:
+        """Return whether a branch of the graph is better than a guard, if any."""
+        if predicate is None:
+            return True
         # A number that it takes would have to stay as it is, unless it is a size.
         fixes = predicate.copies or bool(predicate.numbers)
         return self._preferred or fixes

@@ -37,7 +37,7 @@ from magweld.frontend.operators.recording import Recording
 from magweld.frontend.operators.targets import create_node
 from magweld.frontend.operators.tensors import PLAIN_TENSORS
 from magweld.frontend.operators.watch import OperatorWatch
-from magweld.graphs.required_truth import REQUIRE_TRUTH
+from magweld.required_truth import REQUIRE_TRUTH
 from magweld.storages import is_alias, storage_of
 
 if TYPE_CHECKING:

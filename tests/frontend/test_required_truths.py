@@ -14,7 +14,7 @@ from magweld.frontend import trace
 from magweld.frontend.control.flow import flow_of
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.monitor.code_table import CodeTables
-from magweld.graphs.required_truth import REQUIRE_TRUTH
+from magweld.required_truth import REQUIRE_TRUTH
 
 NET = nn.Linear(4, 3)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, fx
 
 from magweld.artifact import (
     BoundsCheck,
@@ -20,7 +20,9 @@ from magweld.artifact import (
     RowOrder,
     Value,
 )
+from magweld.importer.gathers import index_check_of
 from magweld.importer.row_gradients import PLACES_BY_ROW
+from magweld.required_truth import REQUIRE_TRUTH
 from magweld.runtime import index_scan
 from magweld.runtime.frame import Form, Frame
 from magweld.runtime.index_checks import bind_index_checks, native_checks
@@ -290,3 +292,24 @@ def test_an_order_with_one_result_alone_is_left_to_torch() -> None:
     step = ExternalStep("order", (0,), (1,))
     layout = Layout(Program(values, (step,), (), arena_bytes=0))
     assert not native_checks(layout, {"order": RowOrder(0, 1, -1)})
+
+
+@pytest.mark.parametrize("truth", [False, True])
+def test_a_truth_that_is_not_the_required_one_is_left_to_torch(truth: bool) -> None:
+    condition = Value((), "i1", Place.INPUT)
+    step = ExternalStep("check", (0,), (1,))
+    values = (condition, Value((), "i1", Place.ADOPTED))
+    asked: list[bool] = []
+
+    def run(node: str, tensors: Sequence[Tensor]) -> list[Tensor]:
+        asked.append(bool(tensors[0]))
+        return list(tensors)
+
+    arguments = (fx.Graph().placeholder("condition"), truth)
+    check = index_check_of(str(REQUIRE_TRUTH), arguments, lambda node: 0)
+    assert check is not None
+    program = Program(values, (step,), (), arena_bytes=0)
+    loaded = LoadedProgram(program, run, checks={"check": check})
+    for given in (truth, not truth, truth):
+        loaded([torch.tensor(given)])
+    assert asked == [not truth]

@@ -51,6 +51,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.paced": (),
     "magweld.progress": (),
     "magweld.reports": (),
+    "magweld.required_truth": (),
     "magweld.tiers": (
         "magweld.comparison",
         "magweld.logs",
@@ -84,6 +85,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "magweld.paced",
         "magweld.report_text",
         "magweld.reports",
+        "magweld.required_truth",
         "magweld.storages",
         "magweld.tiers",
         "magweld.training",
@@ -92,6 +94,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *DESCRIPTIONS,
         "magweld.layouts",
         "magweld.paced",
+        "magweld.required_truth",
         "magweld.storages",
     ),
     "magweld.training": (
@@ -156,6 +159,7 @@ TORCH_ALLOWED = (
     "magweld.layouts",
     "magweld.loading",
     "magweld.piecewise",
+    "magweld.required_truth",
     "magweld.runtime",
     "magweld.sized_graph",
     "magweld.storages",

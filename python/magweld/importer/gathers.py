@@ -21,6 +21,7 @@ from torch.library import Library
 from magweld.artifact import IndexCheck
 from magweld.importer.dtypes import INDICES, is_arranged
 from magweld.importer.nodes import values_of
+from magweld.required_truth import REQUIRE_TRUTH
 
 aten = torch.ops.aten
 
@@ -298,12 +299,19 @@ def index_check_of(
 ) -> IndexCheck | None:
     """Return what an operator compares, if all that it does is a check of indices.
 
+    A truth that is required is an index for which one row is in range.
+
     Args:
         operator: Its name.
         arguments: Its arguments.
         place_of: Tells which of the tensors that it is given an argument is, None for
             others.
     """
+    if operator == str(REQUIRE_TRUTH):
+        truth, condition = int(arguments[1]), place_of(arguments[0])
+        if condition is None:
+            return None
+        return IndexCheck(None, condition, truth, truth + 1)
     if operator not in LEAST_INDEX:
         return None
     least = LEAST_INDEX[operator]

@@ -99,7 +99,14 @@ _OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.var_mean.correction: _var_mean,
 }
 
+# Of truths alone, as torch has them.
+_OF_TRUTHS: dict[OpOverload, Callable[..., Any]] = {
+    aten._is_all_true.default: aten.all.default,
+    aten._is_any_true.default: aten.any.default,
+}
+
 REDUCTIONS: dict[OpOverload, Callable[..., Any]] = {
-    operator: generated_floats_only(function) for operator, function in _OURS.items()
+    **{op: generated_floats_only(function) for op, function in _OURS.items()},
+    **_OF_TRUTHS,
 }
 """Decompositions of reductions."""

@@ -27,6 +27,7 @@ SCANS: Final = {
     ("bounds", 64): 3,
     ("rows", 32): 4,
     ("rows", 64): 5,
+    ("indices", 8): 6,
 }
 
 # Copies indices and tells whether one is out of range, eight of them at a time: what
@@ -227,6 +228,8 @@ _NARROW = {
     "narrow": "trunc",
     "to_narrow": "to i32",
 }
+# Truths.
+_BYTES = _NARROW | {"bits": 8, "bytes": 1, "widen": "zext"}
 _WIDE = {
     "bits": 64,
     "bytes": 8,
@@ -236,10 +239,13 @@ _WIDE = {
     "narrow": "freeze",
     "to_narrow": "",
 }
-_SCANS = tuple(
-    scan.format(**words)
-    for scan in (_SCAN, _BOUNDS, _ROWS)
-    for words in (_NARROW, _WIDE)
+_SCANS = (
+    _SCAN.format(**_BYTES),
+    *(
+        scan.format(**words)
+        for scan in (_SCAN, _BOUNDS, _ROWS)
+        for words in (_NARROW, _WIDE)
+    ),
 )
 _CHECK = f"""
 define i64 @{_SYMBOL}(ptr %checks, i64 %count, ptr %table) {{
@@ -277,6 +283,7 @@ check:
     i64 3, label %scan.3
     i64 4, label %scan.4
     i64 5, label %scan.5
+    i64 6, label %scan.6
   ]
 scan.0:
   %a = call i1 @scan_32(ptr %source, ptr %target, i64 %length, i64 %least, i64 %span)
@@ -300,9 +307,12 @@ scan.5:
   %f = call i1 @rows_64(ptr %source, ptr %target, i64 %length, i64 %least, i64 %span,
                         i64 %skip, ptr %begins.5)
   br label %checked
+scan.6:
+  %g = call i1 @scan_8(ptr %source, ptr %target, i64 %length, i64 %least, i64 %span)
+  br label %checked
 checked:
   %wrong = phi i1 [ %a, %scan.0 ], [ %b, %scan.1 ], [ %c, %scan.2 ], [ %d, %scan.3 ],
-                  [ %e, %scan.4 ], [ %f, %scan.5 ]
+                  [ %e, %scan.4 ], [ %f, %scan.5 ], [ %g, %scan.6 ]
   %k.next = add i64 %k, 1
   br i1 %wrong, label %found, label %head
 found:
