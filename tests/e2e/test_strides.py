@@ -164,3 +164,23 @@ def test_inputs_of_one_name_are_told_apart() -> None:
 def layouts(result: Any) -> list[Any]:
     tensors = [result] if isinstance(result, Tensor) else result
     return [(t.shape, t.stride(), t.storage_offset()) for t in tensors]
+
+
+COPIES = {
+    "clone": lambda x: x.clone(),
+    "times one": lambda x: x * 1,
+    "added": lambda x: x + 1,
+    "none": lambda x: x,
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+@pytest.mark.parametrize("offset", [None, 0, 1])
+def test_a_copy_begins_where_its_own_memory_does(name: str, offset: int | None) -> None:
+    def program(x: Tensor) -> Tensor:
+        return COPIES[name](x).as_strided((2, 2), (1, 2), offset) * 2
+
+    fast = trace(program, compile="now")
+    for first in (5, 5, 0, 3):
+        x = torch.arange(20.0)[first : first + 10]
+        assert torch.equal(fast(x), program(x))

@@ -112,8 +112,11 @@ def is_hidden_write(node: fx.Node) -> bool:
 def simplify(graph: fx.Graph) -> None:
     """Drop what computes nothing, in place; the order of random operators stays."""
     note_strides(graph)
+    kept = _read_as_memory(graph)
     for node in list(graph.nodes):
         rewrite = _REWRITES.get(node.target)
+        if node in kept:
+            continue
         if node.target in _IDENTITIES and _is_identity(node):
             replace_by(node, operand(node))
         elif rewrite is not None:
@@ -149,9 +152,43 @@ def note_strides(graph: fx.Graph) -> None:
         elif node.target in _READING_MEMORY:
             value = values_of(operand(node))
             used = value.numel() * value.element_size()
-            if not value.is_contiguous() or used != value.untyped_storage().nbytes():
+            whole = used == value.untyped_storage().nbytes()
+            if not value.is_contiguous() or not whole or _counts_from_elsewhere(node):
                 name = str(node.target)
                 raise refusals.STORAGE_READ.at_node(node, name)
+
+
+def _read_as_memory(graph: fx.Graph) -> set[fx.Node]:
+    """Return what makes the memory that operators count in: a copy is no identity.
+
+    What is copied may begin elsewhere in its memory.
+    """
+    kept: set[fx.Node] = set()
+    for node in graph.nodes:
+        if node.target not in _READING_MEMORY:
+            continue
+        source = operand(node)
+        while source.target in _IDENTITIES and source not in kept:
+            kept.add(source)
+            source = operand(source)
+    return kept
+
+
+def _counts_from_elsewhere(node: fx.Node) -> bool:
+    """Tell whether an operator does not count from the first element of its operand.
+
+    The operand may become an argument that is equal to it, as that of `x * 1` does,
+    which begins anywhere in its memory: where counting begins with the operand, this
+    is said without a number.
+    """
+    is_scatter = node.target is aten.as_strided_scatter.default
+    place = 4 if is_scatter else 3
+    if len(node.args) <= place or node.args[place] is None:
+        return node.kwargs.get("storage_offset") is not None
+    if is_scatter or node.args[place] != 0 or operand(node).op == "placeholder":
+        return True
+    node.args = (*node.args[:place], None)
+    return False
 
 
 def remove_dead(graph: fx.Graph) -> None:
