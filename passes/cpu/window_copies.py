@@ -145,11 +145,16 @@ def _may_move(writer: ir.Operation, sweep: Sweep) -> bool:
 
 
 def _channel_dims(sweep: Sweep, number: int, buffer: ir.Value) -> Iterator[int]:
-    """Yield the dimensions that one parallel loop alone walks, from inside."""
+    """Yield the dimensions that one parallel loop alone walks, from inside.
+
+    Only those in front of the dimensions of the image, over which windows slide: the
+    others lie in pieces that are too short to be copied by themselves.
+    """
     root = sweep.root
     kinds = [str(kind) for kind in root.attributes["iterator_types"]]
     exprs = list(maps_of(root)[number].results)
-    for dim in reversed(range(len(exprs))):
+    image = [dim for dim, expr in enumerate(exprs) if _slides(linear_index(expr))]
+    for dim in reversed(range(min(image, default=0))):
         loop = exprs[dim]
         if not isinstance(loop, ir.AffineDimExpr) or buffer.type.shape[dim] == 1:
             continue
@@ -219,6 +224,10 @@ def _dims_of(op: ir.Operation, loop: int) -> list[int | None] | None:
         for inner in body
     )
     return found if plain and None not in found[inputs:] else None
+
+
+def _slides(index: LinearIndex | None) -> bool:
+    return index is not None and len(index.terms) > 1
 
 
 def _moves(index: LinearIndex | None, loop: int) -> bool:

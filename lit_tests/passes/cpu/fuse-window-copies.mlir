@@ -157,3 +157,43 @@ func.func @small(%x: memref<24x8x8xf32>, %w: memref<24x3x3xf32>, %y: memref<24x8
   }
   return
 }
+
+// Left alone: channels lie behind the image, one by one.
+//
+// CHECK-LABEL: func.func @channels_last(
+// CHECK-NOT:     scf.for
+// CHECK:         return
+func.func @channels_last(%x: memref<8x56x24xf32>, %w: memref<24x3x3xf32>, %y: memref<8x56x24xf32>) attributes {tile_graph.kernel} {
+  %b = memref.alloc() : memref<10x58x24xf32>
+  %inside = memref.subview %b[1, 1, 0] [8, 56, 24] [1, 1, 1] : memref<10x58x24xf32> to memref<8x56x24xf32, strided<[1392, 24, 1], offset: 1416>>
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : memref<8x56x24xf32>) outs(%inside : memref<8x56x24xf32, strided<[1392, 24, 1], offset: 1416>>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j, c, p, q) -> (i + p, j + q, c)>, affine_map<(i, j, c, p, q) -> (c, p, q)>, affine_map<(i, j, c, p, q) -> (i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%b, %w : memref<10x58x24xf32>, memref<24x3x3xf32>) outs(%y : memref<8x56x24xf32>) {
+  ^bb0(%p: f32, %q: f32, %u: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %u, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// Left alone: no window, a product by elements in other places.
+//
+// CHECK-LABEL: func.func @no_window(
+// CHECK-NOT:     scf.for
+// CHECK:         return
+func.func @no_window(%x: memref<24x8x56xf32>, %w: memref<24xf32>, %y: memref<24x8x56xf32>) attributes {tile_graph.kernel} {
+  %b = memref.alloc() : memref<24x8x56xf32>
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : memref<24x8x56xf32>) outs(%b : memref<24x8x56xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  }
+  linalg.generic {indexing_maps = [#all, #channel, #all], iterator_types = ["parallel", "parallel", "parallel"]} ins(%b, %w : memref<24x8x56xf32>, memref<24xf32>) outs(%y : memref<24x8x56xf32>) {
+  ^bb0(%p: f32, %q: f32, %u: f32):
+    %0 = arith.mulf %p, %q : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
