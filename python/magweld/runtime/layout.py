@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -10,6 +10,7 @@ from math import prod
 import torch
 
 from magweld.artifact import (
+    ExternalStep,
     IfStep,
     KernelStep,
     LoopStep,
@@ -143,13 +144,23 @@ class Layout:
             spans[root] = (spans[root][0], len(self.program.steps))
         return spans
 
-    @property
-    def makes_each(self) -> bool:
-        """Whether each result is memory that a call takes for it alone."""
-        results = self.program.results
-        places = {self.root_value(value_id).place for value_id in results}
-        roots = {self.roots[value_id] for value_id in results}
-        return places <= {Place.OUTPUT} and len(roots) == len(results)
+    def makes_each(self, fresh: Collection[str] = ()) -> bool:
+        """Whether each result is memory that a call takes for it alone.
+
+        Args:
+            fresh: Nodes of the external steps whose results are memory of their own.
+        """
+        made = {
+            value_id
+            for step in self.program.steps
+            if isinstance(step, ExternalStep) and step.node in fresh
+            for value_id in step.writes
+        }
+        roots = [self.roots[value_id] for value_id in self.program.results]
+        return len({*roots}) == len(roots) and all(
+            self.program.values[root].place is Place.OUTPUT or root in made
+            for root in roots
+        )
 
     @property
     def kernel_symbols(self) -> tuple[str, ...]:
@@ -175,7 +186,7 @@ class Layout:
         if isinstance(step, LoopStep):
             part = self.part(step.part)
             return len(part.kernel_symbols) == len(part.program.steps) and (
-                part.makes_each
+                part.makes_each()
             )
         return isinstance(step, KernelStep)
 

@@ -6,7 +6,7 @@ longer than the step where it has few rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -94,23 +94,3 @@ def bind_native(
         native.run(frame.table_address, ids)
 
     return run
-
-
-def are_fresh(layout: Layout, fresh: Collection[str]) -> bool:
-    """Whether each result of a program is memory that a call takes for it alone.
-
-    Args:
-        layout: The program.
-        fresh: Nodes of the external steps whose results are memory of their own.
-    """
-    program = layout.program
-    made = {
-        value_id
-        for step in program.steps
-        if isinstance(step, ExternalStep) and step.node in fresh
-        for value_id in step.writes
-    }
-    roots = [layout.roots[value_id] for value_id in program.results]
-    return len({*roots}) == len(roots) and all(
-        program.values[root].place is Place.OUTPUT or root in made for root in roots
-    )

@@ -29,7 +29,7 @@ from magweld.runtime.layout import Layout
 from magweld.runtime.machine import HOST, Machine
 from magweld.runtime.memory import Constants
 from magweld.runtime.names import step_names
-from magweld.runtime.native_steps import NativeStep, are_fresh, native_steps
+from magweld.runtime.native_steps import NativeStep, native_steps
 from magweld.runtime.tiling import Action
 from magweld.runtime.validation import check_parts, check_program, check_sizes
 
@@ -129,7 +129,7 @@ class LoadedProgram:
         self._idle: dict[Hashable, deque[_BoundFrame]] = defaultdict(
             partial(deque, maxlen=_IDLE_FRAMES)
         )
-        self.results_are_fresh = are_fresh(self._layout, fresh)
+        self.results_are_fresh = self._layout.makes_each(fresh)
         # Whether a call must be shielded from nothing but modes of the caller's.
         self._is_plain = self.results_are_fresh and _is_native(
             self._layout, self._code.checks
