@@ -20,6 +20,7 @@ from magweld.codegen.attention_words import DISTANCES, Word
 from magweld.codegen.block_products import BlockProducts, Matrix
 from magweld.codegen.emitter import FLOAT, POINTER, WORD, Emitter, define
 from magweld.codegen.shared_ranges import SharedRanges, Words
+from magweld.codegen.vector_kernels import VectorKernels
 
 # Most rows that walk the keys together.
 MOST_ROWS: Final = 64
@@ -64,18 +65,8 @@ def room_floats(part: int, size: int, lanes: int) -> int:
 
 
 @dataclass(frozen=True)
-class AttentionKernels:
-    """Defines the kernel in a module.
-
-    Attributes:
-        module: The module.
-        lanes: Floats of a vector.
-        registers: How many vectors the CPU holds, 16 or 32.
-    """
-
-    module: ir.Module
-    lanes: int
-    registers: int
+class AttentionKernels(VectorKernels):
+    """Defines the kernel in a module."""
 
     symbol: ClassVar[str] = "magweld_attention"
 

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from llvmlite import ir
 
 from magweld.codegen.emitter import FLOAT, POINTER, WORD, Emitter, define
+from magweld.codegen.vector_kernels import VectorKernels
 
 # Rows of a block, and vectors of each by the number of vector registers: they hold the
 # sums, a row of the right matrix and an element of the left one.
@@ -30,18 +31,8 @@ class Matrix(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BlockProducts:
-    """Defines the kernels in a module.
-
-    Attributes:
-        module: The module.
-        lanes: Floats of a vector.
-        registers: How many vectors the CPU holds, 16 or 32.
-    """
-
-    module: ir.Module
-    lanes: int
-    registers: int
+class BlockProducts(VectorKernels):
+    """Defines the kernels in a module."""
 
     def emit(
         self,

@@ -18,6 +18,7 @@ from magweld.codegen.attention_words import Word
 from magweld.codegen.emitter import FLOAT, POINTER, VOID, WORD, Emitter, define
 from magweld.codegen.joined_words import ADDRESSED, ATTENTION_WORDS, Copy, Head
 from magweld.codegen.shared_ranges import SharedRanges, Words
+from magweld.codegen.vector_kernels import VectorKernels
 
 _FLOAT_BYTES = 4
 
@@ -31,18 +32,8 @@ class _Run(IntEnum):
 
 
 @dataclass(frozen=True)
-class JoinedKernels:
-    """Defines the kernels in a module, that of attention alone among them.
-
-    Attributes:
-        module: The module.
-        lanes: Floats of a vector.
-        registers: How many vectors the CPU holds, 16 or 32.
-    """
-
-    module: ir.Module
-    lanes: int
-    registers: int
+class JoinedKernels(VectorKernels):
+    """Defines the kernels in a module, that of attention alone among them."""
 
     symbol: ClassVar[str] = "magweld_joined"
 

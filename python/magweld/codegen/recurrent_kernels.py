@@ -18,6 +18,7 @@ from llvmlite import ir
 from magweld.codegen.activations import sigmoid, tanh
 from magweld.codegen.emitter import FLOAT, POINTER, WORD, Emitter, define
 from magweld.codegen.shared_ranges import SharedRanges, Words
+from magweld.codegen.vector_kernels import VectorKernels
 from magweld.codegen.window_transforms import transposed
 
 GATES: Final = 4
@@ -54,18 +55,8 @@ class Word(IntEnum):
 
 
 @dataclass(frozen=True)
-class RecurrentKernels:
-    """Defines the kernels in a module.
-
-    Attributes:
-        module: The module.
-        lanes: Floats of a vector.
-        registers: How many vectors the CPU holds, 16 or 32.
-    """
-
-    module: ir.Module
-    lanes: int
-    registers: int
+class RecurrentKernels(VectorKernels):
+    """Defines the kernels in a module."""
 
     symbol: ClassVar[str] = "magweld_lstm_layer"
 

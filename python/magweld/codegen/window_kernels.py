@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Final
 from llvmlite import ir
 
 from magweld.codegen.emitter import FLOAT, POINTER, WORD, Emitter, define
+from magweld.codegen.vector_kernels import VectorKernels
 from magweld.codegen.window_results import Results
 from magweld.codegen.window_transforms import transposed
 from magweld.codegen.window_words import WindowWords, Word
@@ -43,20 +44,13 @@ def vectors_of(registers: int) -> int:
 
 
 @dataclass(frozen=True)
-class WindowKernels(ABC):
+class WindowKernels(VectorKernels, ABC):
     """Defines the kernels of one way to compute a convolution in a module.
 
     Attributes:
-        module: The module.
-        lanes: Floats of a vector.
-        registers: How many vectors the CPU holds, 16 or 32.
         name: What names of functions begin with.
         layers: Products of a tile for each channel and filter.
     """
-
-    module: ir.Module
-    lanes: int
-    registers: int
 
     name: ClassVar[str]
     layers: ClassVar[int]
