@@ -216,22 +216,9 @@ class Builder:
         path, expected = self._paths.of(left), f"is not {self._paths.of(right)}"
         self.listing.guard(Category.ALIAS, path, expected, where, test=test)
 
-    def not_nested(self, nodes: Sequence[Node]) -> None:
-        """Guard that tensors have sizes and strides at all.
-
-        The guards of torch end the process when they meet one without.
-        """
-        groups: dict[bool, list[Node]] = {}
-        for node in nodes:
-            groups.setdefault(self._stability.is_stable(node), []).append(node)
-        for stable, group in groups.items():
-            if stable:
-                self.listing.covered.add(len(self.listing.guards))
-            nested = " or ".join(f"{self.variable(node)}.is_nested" for node in group)
-            path = ", ".join(self._paths.of(node) for node in group[:3])
-            self.listing.guard(
-                Category.TENSOR, path, "not nested", None, test=Test(f"not ({nested})")
-            )
+    def is_stable(self, node: Node) -> bool:
+        """Return whether the shortcut knows a node to be the same object."""
+        return self._stability.is_stable(node)
 
     def external(
         self,

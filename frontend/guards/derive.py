@@ -7,20 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import fx
 
 from magweld.frontend.expressions.expressions import Condition, Expression
 from magweld.frontend.guards.builder import Builder
-from magweld.frontend.guards.checks import (
-    ClassGuards,
-    ClassLookup,
-    OverlapCheck,
-    StateCheck,
-    TensorCheck,
-)
+from magweld.frontend.guards.checks import ClassGuards, ClassLookup, StateCheck
 from magweld.frontend.guards.guard import Category, GuardProgram, shown
 from magweld.frontend.guards.predicates import guard_predicates
+from magweld.frontend.guards.tensors import guard_tensors
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.state.draws import Draw
 from magweld.frontend.state.nodes import Kind, Node
@@ -90,7 +84,7 @@ def derive_guards(
     for edge in graph.edges.values():
         builder.edge(edge)
     _guard_identities(builder, graph)
-    _guard_tensors(builder, recorder, dims)
+    guard_tensors(builder, recorder, dims)
     guard_predicates(builder, recorder, numbers)
     for condition in conditions:
         builder.expressions.condition(condition)
@@ -163,46 +157,3 @@ def _guard_members(builder: Builder, graph: RefGraph) -> None:
 def all_distinct(*objects: Any) -> bool:
     """Return whether no object appears twice."""
     return len(set(map(id, objects))) == len(objects)
-
-
-def _guard_tensors(
-    builder: Builder,
-    recorder: OperatorRecorder,
-    dims: Mapping[Node, frozenset[int]],
-) -> None:
-    inputs = recorder.inputs
-    if not inputs:
-        return
-    nodes = [item.node for item in inputs]
-    tensors: list[torch.Tensor] = [node.obj for node in nodes]
-    names = ", ".join(path_of(node) for node in nodes[:3])
-    more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
-    lifted = [dims.get(node, frozenset()) for node in nodes]
-    builder.not_nested(nodes)
-    before = [recorder.tensors.replacements.before(tensor) for tensor in tensors]
-    check = TensorCheck(before, [path_of(node) for node in nodes], lifted)
-    builder.external(
-        Category.TENSOR,
-        names + more,
-        "dtype, device, layout, shape, strides, requires_grad; pairwise distinct",
-        check.check,
-        nodes,
-        check.reason,
-    )
-    if recorder.tensors.reads_offsets:
-        offsets = [tensor.storage_offset() for tensor in tensors]
-        builder.external(
-            Category.TENSOR,
-            f"storage_offset of {names}{more}",
-            "as recorded",
-            lambda *now: [tensor.storage_offset() for tensor in now] == offsets,
-            nodes,
-        )
-    if recorder.written:
-        builder.external(
-            Category.ALIAS,
-            "memory of the tensors that are written",
-            "shared by the same tensors, which lie in it as they did",
-            OverlapCheck(tensors, recorder.written).check,
-            nodes,
-        )

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from magweld.codegen.words_check import words_check
 from magweld.frontend.state.mro import is_immutable
 from magweld.frontend.state.nodes import ATTRIBUTES, Edge, Kind, Node
 from magweld.short_repr import short_repr
@@ -122,6 +123,10 @@ class Versions:
         watched: Dicts, and objects whose instance dict is meant.
         typed: Objects of which only the class is watched.
         parts: Functions, and the attribute of each that is watched.
+
+    Attributes:
+        unchanged: Whether no dict, no class and no function has changed. It must not
+            be asked when this value is gone, which keeps the memory of all of them.
     """
 
     def __init__(
@@ -144,16 +149,16 @@ class Versions:
                 self._kept.append(namespace)
             addresses.append(id(namespace) + _VERSION)
         lowest = min(addresses)
-        self._memory = _view(lowest, max(addresses) + _WORD)
-        self._places = (np.array(addresses, np.int64) - lowest) // _WORD
-        self._expected = self._memory.take(self._places).tobytes()
+        places = (np.array(addresses, np.int64) - lowest) // _WORD
+        words = _view(lowest, max(addresses) + _WORD).take(places).tolist()
+        self.unchanged = words_check(addresses, words)
         if not all(map(operator.is_, held, _held(watched, typed, parts))):
             # Another thread has changed one meanwhile; nothing equals this.
-            self._expected = b""
+            self.unchanged = _never
 
-    def unchanged(self) -> bool:
-        """Return whether no dict, no class and no function has changed."""
-        return bool(self._memory.take(self._places).tobytes() == self._expected)
+
+def _never() -> bool:
+    return False
 
 
 def _held(
@@ -238,6 +243,8 @@ _LAST_WAIT: Final = 1 << 12
 
 # Variable by which the conditions ask whether the versions have stayed.
 UNCHANGED: Final = "unchanged"
+# Another one, which no condition reads.
+_KEPT: Final = "versions"
 Variables = dict[str, Any]
 
 
@@ -312,4 +319,5 @@ class Shortcut:
         # What another thread has written before the versions were taken is in them.
         again = self._collect(args, kwargs)
         if all(again[name] is value for name, value in variables.items()):
-            self.run = self._compile_rest({**variables, UNCHANGED: versions.unchanged})
+            asked = {UNCHANGED: versions.unchanged, _KEPT: versions}
+            self.run = self._compile_rest({**variables, **asked})

@@ -18,11 +18,11 @@ from llvmlite import ir
 from torch import Tensor
 
 from magweld.runtime.machine import WriteAddresses
+from magweld.tensor_words import tensor_holder
 
 WRITER_SYMBOL = "magweld_write_addresses"
 _WORD, _POINTER, _BYTE = ir.IntType(64), ir.PointerType(), ir.IntType(8)
 _STATUS = ir.IntType(32)
-_WORD_BYTES = 8
 _LIBRARY, _ASKED = "libtorch_cpu.so", "aoti_torch_get_data_ptr"
 # It works on Python's objects, so it keeps the lock of the interpreter.
 _TYPE = ctypes.PYFUNCTYPE(
@@ -65,7 +65,7 @@ def address_writer(function: int) -> WriteAddresses | None:
 @cache
 def _interface() -> _Interface | None:
     path = Path(torch.__file__).parent / "lib" / _LIBRARY
-    holder = _offset_of_tensor()
+    holder = tensor_holder()
     if holder is None or not path.exists():
         return None
     # It is loaded: this counts a reference and runs nothing.
@@ -78,15 +78,6 @@ def _address(function: object) -> int:
     if function is None:
         return 0
     return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
-
-
-def _offset_of_tensor() -> int | None:
-    places = set(range(object.__basicsize__, Tensor.__basicsize__, _WORD_BYTES))
-    base = torch.zeros(2, 3)
-    for tensor in (base, base.t(), torch.nn.Parameter(base), torch.ones(())):
-        words = {p: ctypes.c_uint64.from_address(id(tensor) + p).value for p in places}
-        places = {place for place, word in words.items() if word == tensor._cdata}
-    return places.pop() if len(places) == 1 else None
 
 
 def define_writer(module: ir.Module) -> None:

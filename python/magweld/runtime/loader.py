@@ -10,6 +10,7 @@ from functools import partial
 from magweld.codegen.loader import LoadedObjects, LoadError
 from magweld.runtime.address_writer import WRITER_SYMBOL, address_writer
 from magweld.runtime.errors import ProgramError
+from magweld.runtime.layout import Layout
 from magweld.runtime.perf_map import write_perf_map
 from magweld.runtime.sequence import (
     CONTROL_SYMBOL,
@@ -18,6 +19,7 @@ from magweld.runtime.sequence import (
     SEQUENCE_SYMBOL,
     sequence_object,
 )
+from magweld.runtime.whole_calls import MakeWhole, bind_whole, symbols_of_whole
 
 _LOG = logging.getLogger(__name__)
 _SEQUENCE_TYPE = ctypes.CFUNCTYPE(
@@ -84,7 +86,7 @@ class Kernels:
             symbols: Some of the launch functions, in order.
             table_address: The table that each of them gets.
         """
-        launches = self._launches(symbols)
+        launches = self.launches(symbols)
         return partial(self._run_sequence, launches, len(launches), table_address)
 
     def looper(
@@ -99,7 +101,7 @@ class Kernels:
             moves: What is done to the table each time, three words a move; see
                 `sequence_object`.
         """
-        launches = self._launches(symbols)
+        launches = self.launches(symbols)
         words = (ctypes.c_int64 * len(moves))(*moves)
         return partial(
             self._run_loop,
@@ -123,6 +125,17 @@ class Kernels:
         answer: int = self._run_control(code, place, jumps, _MEMMOVE)
         return answer
 
-    def _launches(self, symbols: Sequence[str]) -> ctypes.Array[ctypes.c_int64]:
+    def whole_call(self, layout: Layout) -> MakeWhole | None:
+        """Return what makes a program's call one function for a table of addresses.
+
+        None if it cannot be one.
+        """
+        symbols = symbols_of_whole(layout)
+        if symbols is None:
+            return None
+        return partial(bind_whole, layout, self.launches(symbols))
+
+    def launches(self, symbols: Sequence[str]) -> ctypes.Array[ctypes.c_int64]:
+        """Return the addresses of launch functions, one after the other."""
         addresses = [self._code.address(symbol) for symbol in symbols]
         return (ctypes.c_int64 * len(addresses))(*addresses)

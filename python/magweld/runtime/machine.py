@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import torch
 from torch import Tensor
@@ -17,6 +17,10 @@ from magweld import env
 from magweld.artifact import KernelStep, Program
 from magweld.runtime.memory import HOST_DEVICE
 from magweld.runtime.names import kernel_names
+
+if TYPE_CHECKING:
+    from magweld.runtime.layout import Layout
+    from magweld.runtime.whole_calls import MakeWhole
 
 # Takes a list of tensors whose class is Tensor or Parameter and that have memory, and
 # the address of where their addresses go.
@@ -59,6 +63,12 @@ class LoadedKernels(Protocol):
 
     def address_of(self, symbol: str) -> int:
         """Return the address of a launch function."""
+
+    def whole_call(self, layout: Layout) -> MakeWhole | None:
+        """Return what makes a program's call one function for a table of addresses.
+
+        None if it cannot be one.
+        """
 
     def control(self, code: int, place: int, jumps: int) -> int:
         """Carry out instructions of `magweld.runtime.sequence.Opcode`.

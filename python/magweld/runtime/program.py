@@ -32,6 +32,7 @@ from magweld.runtime.names import step_names
 from magweld.runtime.native_steps import NativeStep, native_steps
 from magweld.runtime.tiling import Action
 from magweld.runtime.validation import check_parts, check_program, check_sizes
+from magweld.runtime.whole_calls import WholeCall
 
 _logger = logging.getLogger(__name__)
 
@@ -49,11 +50,13 @@ class _BoundFrame:
     Attributes:
         frame: The frame.
         actions: These calls.
+        whole: One function that does a call, where there is one.
         named: The same, each step by itself and under a name, once profilers ask.
     """
 
     frame: Frame
     actions: tuple[Action, ...]
+    whole: WholeCall | None = None
     named: tuple[Action, ...] | None = None
 
 
@@ -134,6 +137,9 @@ class LoadedProgram:
         self._is_plain = self.results_are_fresh and _is_native(
             self._layout, self._code.checks
         )
+        self._whole = (
+            self._code.kernels.whole_call(self._layout) if self._is_plain else None
+        )
 
     @property
     def has_own_arena(self) -> bool:
@@ -184,6 +190,25 @@ class LoadedProgram:
         queue = self.machine.queue()
         base = self._base
         bound = base._take_frame(queue)
+        try:
+            results = None
+            if bound.whole is not None and type(arguments) is list and not addresses:
+                # Profilers are shown each step by itself.
+                if not profiler._is_profiler_enabled:
+                    results = bound.whole.run(arguments)
+            if results is None:
+                return self._run_steps(bound, arguments, addresses)
+            return results
+        finally:
+            if queue is not None:
+                base._idle[queue].append(bound)
+
+    def _run_steps(
+        self,
+        bound: _BoundFrame,
+        arguments: Sequence[Tensor],
+        addresses: list[int] | None,
+    ) -> list[Tensor]:
         bound.frame.form = self._form
         try:
             bound.frame.begin(arguments, addresses)
@@ -195,8 +220,6 @@ class LoadedProgram:
             return bound.frame.results()
         finally:
             bound.frame.end()
-            if queue is not None:
-                base._idle[queue].append(bound)
 
     def _named(self, bound: _BoundFrame) -> tuple[Action, ...]:
         if bound.named is None:
@@ -255,7 +278,8 @@ class LoadedProgram:
         _logger.debug("new arena of %d bytes", self.program.arena_bytes)
         frame = self._new_frame()
         actions = bind_steps(frame, self._code)
-        return _BoundFrame(frame, actions)
+        whole = self._whole and self._whole(frame.table_address)
+        return _BoundFrame(frame, actions, whole)
 
 
 def _is_native(layout: Layout, checks: Collection[int]) -> bool:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from magweld.artifact import DeviceLaunch, Program
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.gpu.driver import DeviceError, Driver, Geometry
+from magweld.runtime.layout import Layout
 from magweld.runtime.machine import kernel_symbols
 
 _WORD_BYTES = 8
@@ -69,6 +70,9 @@ class GpuKernels:
             raise ProgramError("no-launch", f"no launches for {', '.join(missing)}")
 
     write_addresses = None
+
+    def whole_call(self, layout: Layout) -> None:
+        """Return none: such a function works in the memory of the process."""
 
     def launcher(
         self, symbols: Sequence[str], table_address: int
