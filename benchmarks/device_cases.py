@@ -7,7 +7,7 @@ models are those of `model_cases.py` with few layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -173,6 +173,16 @@ MODELS: dict[str, Model] = {
     "bsrn": Model(lambda: BSRN(8, 1), _images(16)),
     "nerf": Model(lambda: NeRF(32, 6), _rays),
 }
+
+
+def in_turns(cases: Sequence[str], dtypes: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield all pairs of cases and types: every case in some type before any in two.
+
+    Types change from case to case, so that a run that is ended early has seen all.
+    """
+    for turn in range(len(dtypes)):
+        for number, case in enumerate(cases):
+            yield case, dtypes[(number + turn) % len(dtypes)]
 
 
 @dataclass(frozen=True)

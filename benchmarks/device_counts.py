@@ -34,6 +34,7 @@ from emulated_gpu import (
     HostDriver,
     compile_in_process,
     emulated,
+    interpreted,
     missing,
 )
 from memory_counters import Access, MemoryCounters
@@ -46,7 +47,6 @@ from magweld.runtime.gpu.driver import Geometry
 from magweld.targets import parse_target
 
 TARGETS = ("nvvm:sm_80", "rocdl:gfx942")
-_INTERPRETER = Path(__file__).resolve().parents[1] / "tests" / "gpu"
 _NVIDIA_SECTOR, _WARP = 32, 32
 AGREEMENT = 0.15  # of plans with what is counted
 NEAR = 1.1  # times the least
@@ -139,11 +139,7 @@ def _amd_driver(graph: ImportedGraph, target: str) -> CountingDriver:
 
 
 def _nvidia_driver(graph: ImportedGraph, target: str) -> CountingDriver:
-    if str(_INTERPRETER) not in sys.path:
-        sys.path.append(str(_INTERPRETER))
-    from hosted_gpu import interpreted_kernels
-
-    kernels = interpreted_kernels(graph.text, target)
+    kernels = interpreted(graph.text, target)
 
     def run(
         function: Any, geometry: Geometry, pointers: Sequence[int]

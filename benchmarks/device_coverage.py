@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from device_cases import MODELS, SUBGRAPHS, captured
+from device_cases import MODELS, SUBGRAPHS, captured, in_turns
 from reporting import provenance, report_file, write_report
 from reports import read_results
 
@@ -301,10 +301,9 @@ def main() -> int:
     if options.resume:
         run.resume()
     plans = planned_together(options.targets, options.own_plans)
-    for dtype in options.dtypes:
-        for case in options.cases:
-            for one in run.count(case, dtype, plans):
-                print(row(one), flush=True)
+    for case, dtype in in_turns(options.cases, options.dtypes):
+        for one in run.count(case, dtype, plans):
+            print(row(one), flush=True)
     for column, total in totals(run.found).items():
         print(f"{column}: {total}")
     return 0

@@ -1,32 +1,38 @@
-"""Results of AMD machine code against torch, without a GPU.
+"""Results of code for GPUs against torch, without a GPU.
 
-    python benchmarks/device_emulation.py [--cases NAME ...] [--targets T ...] [-o FILE]
+    python benchmarks/device_emulation.py [--cases NAME ...] [--targets T ...]
 
-Every kernel of the small subgraphs and models of `device_cases.py` runs in an emulator
-(`emulated_gpu.py` says where that is found), all of its blocks. Operators without code
-run through torch on the host. The results are compared with torch's in double
-precision; memory that no kernel has written is NaN.
+Every kernel of the small subgraphs and models of `device_cases.py` runs, all of its
+blocks: AMD's machine code in an emulator (`emulated_gpu.py` says where that is found),
+kernels for NVIDIA in the interpreter of the tests, which raises an error at every race.
+Operators without code run through torch on the host. The results are compared with
+torch's in double precision; memory that no kernel has written is NaN.
+
+The report is written after each case, and `--resume` leaves out what it has. Cases take
+turns in their types, so that a run that is ended early has seen every case.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from device_cases import MODELS, SUBGRAPHS, Captured, captured
+from device_cases import MODELS, SUBGRAPHS, Captured, captured, in_turns
 from device_coverage import DTYPES, in_child
-from emulated_gpu import EmulatedGpu, compile_in_process, emulated, missing
-from reporting import report_file
+from emulated_gpu import compile_in_process, emulated, machine_for, missing
+from reporting import provenance, report_file, write_report
+from reports import read_results
 
 # Largest difference, relative to the largest result; half precision rounds between
 # operators.
 TOLERANCE = {"f32": 3e-5, "f16": 2e-2, "bf16": 1e-1}
+TARGETS = ("rocdl:gfx942", "nvvm:sm_80")
 
 
 @dataclass
@@ -39,9 +45,11 @@ class Emulation:
         dtype: Element type of its floating-point arguments.
         kernels: Launches of a call.
         externals: Operators that torch computed, with the reason where there is one.
-        error: Largest difference from double precision, relative to its largest value.
+        error: Largest difference from double precision, relative to its largest value;
+            None where there is no result, or one that is no number.
         seconds: Of the launches.
         problem: What stopped it.
+        commit: Of this repository.
     """
 
     case: str
@@ -49,14 +57,16 @@ class Emulation:
     dtype: str = "f32"
     kernels: int = 0
     externals: list[str] = field(default_factory=list)
-    error: float = math.inf
+    error: float | None = None
     seconds: float = 0.0
     problem: str = ""
+    commit: str = ""
 
     @property
     def is_right(self) -> bool:
         """Tell whether the results are those of torch."""
-        return not self.problem and self.error <= TOLERANCE[self.dtype]
+        found = math.inf if self.error is None else self.error
+        return not self.problem and found <= TOLERANCE[self.dtype]
 
 
 def emulate(case: str, target: str, dtype: str) -> Emulation:
@@ -64,7 +74,7 @@ def emulate(case: str, target: str, dtype: str) -> Emulation:
     found = Emulation(case, target, dtype)
     one = captured(case, DTYPES[dtype])
     graph, program = compile_in_process(one.graph, target)
-    machine = EmulatedGpu()
+    machine = machine_for(graph, target)
     found.kernels = len(program.launches)
     found.externals = [f"{x.node.target}" for x in graph.externals.values()]
     result = emulated(graph, program, machine)(*one.tensors)
@@ -73,7 +83,7 @@ def emulate(case: str, target: str, dtype: str) -> Emulation:
     return found
 
 
-def _error(one: Captured, result: Any) -> float:
+def _error(one: Captured, result: Any) -> float | None:
     exact = [x.double() if x.is_floating_point() else x for x in one.tensors]
     with torch.no_grad():
         expected = one.function(*exact)
@@ -84,10 +94,10 @@ def _error(one: Captured, result: Any) -> float:
         pairs = [(result[0], expected)]
     for mine, theirs in pairs:
         if mine.shape != theirs.shape:
-            return math.inf
+            return None
         difference = (mine.double() - theirs.double()).abs().max().item()
         if math.isnan(difference):
-            return math.inf
+            return None
         worst = max(worst, difference / max(theirs.abs().max().item(), 1e-30))
     return worst
 
@@ -96,41 +106,65 @@ def row(one: Emulation) -> str:
     """Return a line of the table."""
     state = one.problem or ("right" if one.is_right else "WRONG")
     apart = f", torch runs {', '.join(one.externals)}" if one.externals else ""
+    error = "no numbers" if one.error is None else f"error {one.error:.1e}"
     return (
         f"{one.target} {one.dtype} {one.case}: {one.kernels} kernels{apart} | "
-        f"error {one.error:.1e}, {one.seconds:.0f} s | {state}"
+        f"{error}, {one.seconds:.0f} s | {state}"
     )
+
+
+def known(path: Path) -> list[Emulation]:
+    """Return what a report has, nothing if there is none."""
+    return [Emulation(**one) for one in read_results(path)] if path.exists() else []
+
+
+def run(options: argparse.Namespace, found: list[Emulation]) -> None:
+    """Add what becomes of the chosen cases that were not found yet, and report it."""
+    done = {(one.case, one.dtype, one.target) for one in found}
+    for case, dtype in in_turns(options.cases, options.dtypes):
+        for target in options.targets:
+            if (case, dtype, target) in done:
+                continue
+            one = in_child(emulate, (case, target, dtype), options.seconds)
+            if isinstance(one, str):
+                one = Emulation(case, target, dtype, problem=one)
+            one.commit = provenance()["commit"]
+            found.append(one)
+            print(row(one), flush=True)
+            rows = [asdict(one) for one in found]
+            write_report(options.output, 1, rows, totals=totals(found))
+
+
+def totals(found: Sequence[Emulation]) -> dict[str, str]:
+    """Return for each target and type how many of its cases are right."""
+    columns: dict[str, list[bool]] = {}
+    for one in found:
+        columns.setdefault(f"{one.target} {one.dtype}", []).append(one.is_right)
+    return {name: f"{sum(of)} of {len(of)} right" for name, of in columns.items()}
 
 
 def main() -> int:
     """Run the cases that the command line names."""
     names = [*SUBGRAPHS, *MODELS]
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--cases", nargs="*", choices=names, default=list(SUBGRAPHS))
-    parser.add_argument("--targets", nargs="*", default=["rocdl:gfx942"])
-    parser.add_argument("--dtypes", nargs="*", choices=list(DTYPES), default=["f32"])
+    parser.add_argument("--cases", nargs="*", choices=names, default=names)
+    parser.add_argument("--targets", nargs="*", default=list(TARGETS))
+    parser.add_argument(
+        "--dtypes", nargs="*", choices=list(DTYPES), default=list(DTYPES)
+    )
+    parser.add_argument("--resume", action="store_true")
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("-o", "--output", type=Path, default=report_file(__file__))
     options = parser.parse_args()
-    if missing():
+    if missing() and any(name.startswith("rocdl") for name in options.targets):
         print(missing(), file=sys.stderr)
         return 2
-    torch.set_num_threads(1)
-    found = []
-    for target in options.targets:
-        for dtype in options.dtypes:
-            for case in options.cases:
-                one = in_child(emulate, (case, target, dtype), options.seconds)
-                if isinstance(one, str):
-                    one = Emulation(case, target, dtype, problem=one)
-                found.append(one)
-                print(row(one), flush=True)
-    wrong = [one for one in found if not one.is_right]
-    print(f"{len(found) - len(wrong)} of {len(found)} right")
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    rows = [asdict(one) for one in found]
-    options.output.write_text(json.dumps({"results": rows}, indent=1) + "\n")
-    return 1 if wrong else 0
+    torch.set_num_threads(1)  # what threads hold does not come along with a fork
+    found = known(options.output) if options.resume else []
+    run(options, found)
+    for column, total in totals(found).items():
+        print(f"{column}: {total}")
+    return 0 if all(one.is_right for one in found) else 1
 
 
 if __name__ == "__main__":

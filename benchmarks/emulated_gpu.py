@@ -12,12 +12,13 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import emulator_mends
 import torch
 from torch import Tensor
 
@@ -32,6 +33,7 @@ from magweld.runtime.machine import Repeated
 from magweld.runtime.program import LoadedProgram
 
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "tools" / "amd_emulator"
+_INTERPRETER = Path(__file__).resolve().parents[1] / "tests" / "gpu"
 
 
 def folder() -> Path:
@@ -110,9 +112,7 @@ class EmulatedDriver(HostDriver):
         if str(folder()) not in sys.path:
             sys.path.append(str(folder()))
         self._emulate = importlib.import_module("emulate")
-        _mend_signs()
-        _mend_carries()
-        _mend_swizzles()
+        emulator_mends.mend()
 
     def load(self, image: bytes) -> Any:
         """Return a code object in memory."""
@@ -136,101 +136,51 @@ class EmulatedDriver(HostDriver):
         self.seconds.append((kernel, time.monotonic() - start))
 
 
-def _mend_signs() -> None:
-    """Let 24-bit factors be negative, which the emulator forgets.
+@dataclass
+class InterpretedDriver(HostDriver):
+    """A driver whose kernels run in the interpreter of the tests, races being errors.
 
-    The compiler takes these instructions only where 24 bits hold the numbers, so that
-    the 32 bits that they are in hold the same ones.
+    Attributes:
+        kernels: By name, functions of their addresses.
+        seconds: What each launch took, by kernel.
     """
-    module = "tinygrad.runtime.autogen.amd.cdna.str_pcode"
-    meanings = importlib.import_module(module).PCODE
-    for instruction, meaning in meanings.items():
-        if ".i24" in meaning:
-            meanings[instruction] = meaning.replace(".i24", ".i32")
+
+    kernels: Mapping[str, Callable[..., None]]
+    seconds: list[tuple[str, float]] = field(default_factory=list)
+
+    def load(self, image: bytes) -> None:
+        """Leave the machine code alone."""
+
+    def launch(
+        self,
+        function: Any,
+        geometry: Geometry,
+        stream: int,
+        pointers: Sequence[int],
+        *,
+        is_table: bool = False,
+    ) -> None:
+        """Run all blocks of a kernel."""
+        _, kernel = function
+        start = time.monotonic()
+        self.kernels[kernel](pointers.__getitem__)
+        self.seconds.append((kernel, time.monotonic() - start))
 
 
-def _mend_carries() -> None:
-    """Keep the carries of all lanes of instructions on parts of registers (SDWA).
-
-    The emulator writes them lane by lane and keeps those of the last lanes alone. They
-    are computed at once here, and before the results, which may replace operands.
-    """
-    emulator = importlib.import_module("test.mockgpu.amd.emu")
-    original, carries = emulator._compile_sdwa, []
-
-    def note(ctx: Any, reg: Any, lane: Any, value: Any, mask: Any) -> list[Any]:
-        carries.append((reg, lane, value, mask))
-        return []
-
-    def compile_instruction(inst: Any, ctx: Any) -> Any:
-        carries.clear()
-        rest = original(inst, ctx)
-        stores = []
-        for reg, lane, value, mask in carries:
-
-            def bit(number: Any, lane: Any = lane, value: Any = value) -> Any:
-                return emulator._to_u32(value.substitute({lane: number}))
-
-            stores += ctx.wmask(reg, ctx.unroll_lanes(bit, mask))
-        return emulator.UOp.sink(*stores, *rest.src)
-
-    if not hasattr(original, "is_mended"):
-        compile_instruction.is_mended = True  # type: ignore[attr-defined]
-        emulator._Ctx.wmask_lane_bit = note
-        emulator._compile_sdwa = compile_instruction
-        for kind, handler in emulator._INST_HANDLERS.items():
-            if handler is original:
-                emulator._INST_HANDLERS[kind] = compile_instruction
-
-
-# CDNA 3 ISA, "DS_SWIZZLE_B32", mode of a bit mask; the emulator has no meaning for it.
-_SWIZZLE = """declare tmp : 32'B[64];
-for i in 0 : 63 do
-tmp[i] = 0x0
-endfor;
-for i in 0 : 63 do
-kept = (i & OFFSET.u32 & 31U) | ((OFFSET.u32 >> 5U) & 31U);
-src_lane = (i & 32U) | (kept ^ ((OFFSET.u32 >> 10U) & 31U));
-if EXEC[src_lane].u1 then
-tmp[i] = VGPR[src_lane][ADDR]
-endif
-endfor;
-for i in 0 : 63 do
-if EXEC[i].u1 then
-VGPR[i][VDST] = tmp[i]
-endif
-endfor"""
-
-
-def _mend_swizzles() -> None:
-    """Let lanes exchange values by a mask of bits: compiled as the other exchanges are.
-
-    Raises:
-        NotImplementedError: When a swizzle has another mode.
-    """
-    emulator = importlib.import_module("test.mockgpu.amd.emu")
-    meanings = importlib.import_module("tinygrad.runtime.autogen.amd.cdna.str_pcode")
-    operations = importlib.import_module("tinygrad.runtime.autogen.amd.cdna.enum").DSOp
-    name_of, swizzle = emulator._op_name, operations.DS_SWIZZLE_B32
-
-    def name(inst: Any) -> str:
-        found: str = name_of(inst)
-        if found != "DS_SWIZZLE_B32":
-            return found
-        if inst.offset1 & 0x80:
-            raise NotImplementedError("a swizzle that is no mask of bits")
-        return "DS_PERMUTE_BY_MASK"
-
-    if meanings.PCODE[swizzle] != _SWIZZLE:
-        meanings.PCODE[swizzle] = _SWIZZLE
-        emulator._op_name = name
+def interpreted(text: str, target: str) -> Mapping[str, Callable[..., None]]:
+    """Return the kernels of a graph for the interpreter of the tests, by name."""
+    if str(_INTERPRETER) not in sys.path:
+        sys.path.append(str(_INTERPRETER))
+    kernels: Mapping[str, Callable[..., None]]
+    kernels = importlib.import_module("hosted_gpu").interpreted_kernels(text, target)
+    return kernels
 
 
 @dataclass
 class EmulatedGpu:
     """The machine of programs that are emulated; its memory is that of the host."""
 
-    driver: EmulatedDriver = field(default_factory=EmulatedDriver)
+    driver: EmulatedDriver | InterpretedDriver = field(default_factory=EmulatedDriver)
     device = torch.device("cpu")
     alignment = GpuMachine.alignment
 
@@ -263,6 +213,13 @@ class EmulatedGpu:
         """Return memory full of NaN, so that what no kernel writes shows."""
         made = torch.empty_strided(shape, stride, dtype=dtype)
         return made.fill_(float("nan")) if dtype.is_floating_point else made
+
+
+def machine_for(graph: ImportedGraph, target: str) -> EmulatedGpu:
+    """Return the machine that runs the program of a graph for a target."""
+    if target.startswith("rocdl"):
+        return EmulatedGpu()
+    return EmulatedGpu(InterpretedDriver(interpreted(graph.text, target)))
 
 
 def compile_in_process(

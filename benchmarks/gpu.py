@@ -4,9 +4,11 @@
     python benchmarks/gpu.py run build/gpu [--seconds 540] [-o FOLDER]
 
 `pack` needs no GPU. It compiles the subgraphs, operators of the size of a GPU, and
-whole models whose weights are arguments, to artifacts. `run` needs torch and this
-package, but no MLIR. Cases are spread over processes, so that a kernel that breaks
-the GPU's context, or never ends, is a row of the table.
+whole models whose weights are arguments, to artifacts: as the model of the device
+predicts, and with fewer and more calls of libraries where that differs, so that the
+choice is measured. `run` needs torch and this package, but no MLIR. Cases are spread
+over processes, so that a kernel that breaks the GPU's context, or never ends, is a row
+of the table.
 
 Processes check results side by side, against torch in double precision, on two streams
 and as CUDA graphs, and prepare the peers. Then they take turns on the GPU, one at a
@@ -20,19 +22,18 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from gpu_cases import MODELS, NAMES, SMALL, work
-from gpu_outcomes import MANIFEST, Outcome, Packed, one_of, ratios, read_pack, row
+from gpu_cases import NAMES, SMALL
+from gpu_machine import CurrentGpu, Machine
+from gpu_outcomes import LIBRARIES, Outcome, Packed, choices, ratios, read_pack, row
 from gpu_processes import (
     Worker,
     check_alone,
@@ -40,12 +41,7 @@ from gpu_processes import (
     sanitized,
     worker_command,
 )
-from gpu_worker import microseconds
 from reporting import DTYPES, report_file
-from torch.fx.experimental.proxy_tensor import make_fx
-
-import magweld
-from magweld.diagnostics import MagweldError
 
 TARGETS = ("nvvm:sm_80", "nvvm:sm_90a")
 SANITIZED = ("scores", "linear-add-norm", "conv-relu-pool", "add-norm")
@@ -56,66 +52,11 @@ ALONE_SECONDS = 60.0
 MODES = ("default", "max-autotune-no-cudagraphs")
 
 
-def pack_case(name: str, dtype: str, target: str, folder: Path) -> Packed:
-    """Compile a case to an artifact in a folder."""
-    begin = time.process_time()
-    try:
-        case = work(name, dtype, "cpu")
-        function = case.function
-        if name in MODELS:
-            with torch.no_grad():
-                trace = make_fx(function, tracing_mode="fake", pre_dispatch=True)
-                function = trace(*case.tensors)
-        artifact = magweld.compile(function, case.tensors, target)
-    except MagweldError as error:
-        return Packed(name, dtype, target, problem=str(error).splitlines()[0])
-    file = f"{name}-{dtype}-{target.partition(':')[2]}.mw"
-    artifact.save(folder / file)
-    report = artifact.report()
-    groups = report["groups"]
-    return Packed(
-        name,
-        dtype,
-        target,
-        file,
-        len(artifact.program.launches),
-        tuple(report["externals"]),
-        sum(group.get("predicted_seconds", 0.0) for group in groups),
-        sum(group.get("traffic_after", 0) for group in groups),
-        time.process_time() - begin,
-    )
-
-
 def pack(options: argparse.Namespace) -> int:
     """Compile the chosen cases; what the folder has of others stays."""
-    options.folder.mkdir(parents=True, exist_ok=True)
-    packed = {}
-    if (options.folder / MANIFEST).exists():
-        packed = {one_of(one): one for one in read_pack(options.folder)[1]}
-    for target in options.targets:
-        for dtype in options.dtypes:
-            for name in options.cases:
-                one = pack_case(name, dtype, target, options.folder)
-                packed[one_of(one)] = one
-                state = one.problem or f"{one.kernels} kernels, {len(one.externals)}"
-                print(f"{target} {dtype} {name}: {state}", flush=True)
-                listed = [asdict(one) for one in packed.values()]
-                manifest = {"commit": commit(), "artifacts": listed}
-                text = json.dumps(manifest, indent=1)
-                (options.folder / MANIFEST).write_text(text + "\n")
-    total = sum(path.stat().st_size for path in options.folder.iterdir())
-    print(f"{len(packed)} artifacts, {total / 2**20:.1f} MiB in {options.folder}")
-    return 0
+    import gpu_pack  # needs the compiler, which a machine with a GPU may lack
 
-
-def commit() -> str:
-    """Return the commit of this tree, "" if it is none of git's."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    return done.stdout.strip()
+    return gpu_pack.pack(options)
 
 
 def chosen(options: argparse.Namespace) -> list[Packed]:
@@ -130,20 +71,21 @@ def chosen(options: argparse.Namespace) -> list[Packed]:
     ]
 
 
-def ceilings() -> dict[str, float]:
+def ceilings(machine: Machine) -> dict[str, float]:
     """Measure what the GPU can do: bytes copied and multiplications a second."""
-    source = torch.randn(1 << 29, device="cuda")
+    source = torch.randn(1 << 29, device=machine.device)
     target = torch.empty_like(source)
-    copied = microseconds(lambda: target.copy_(source), 10)
+    copied = machine.microseconds(lambda: target.copy_(source), 10)
     small = source[: 1 << 25]
-    copied_small = microseconds(lambda: target[: 1 << 25].copy_(small), 10)
+    copied_small = machine.microseconds(lambda: target[: 1 << 25].copy_(small), 10)
     found = {
         "copy_bytes_per_second": 2 * source.nbytes / copied * 1e6,
         "copy_bytes_per_second_128MiB": 2 * small.nbytes / copied_small * 1e6,
     }
     for name, dtype in DTYPES.items():
-        a = torch.randn(8192, 8192, device="cuda").to(dtype)
-        found[f"{name}_flops"] = 2 * 8192**3 / microseconds(lambda: a @ a, 10) * 1e6  # noqa: B023
+        a = torch.randn(8192, 8192, device=machine.device).to(dtype)
+        taken = machine.microseconds(lambda a=a: a @ a, 10)
+        found[f"{name}_flops"] = 2 * 8192**3 / taken * 1e6
     return found
 
 
@@ -158,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "commit": read_pack(options.folder)[0],
         "torch": torch.__version__,
-        "ceilings": ceilings(),
+        "ceilings": ceilings(CurrentGpu()),
     }
     torch.cuda.empty_cache()
     print(json.dumps(report), flush=True)
@@ -168,6 +110,7 @@ def run(options: argparse.Namespace) -> int:
         options.folder, small, options.sanitize, end - time.monotonic()
     )
     report["ratios"] = ratios(outcomes)
+    report["choices"] = choices(outcomes)
     write(options, report, outcomes)
     print(json.dumps({key: report[key] for key in ("sanitizer", "ratios")}))
     failed = [one for one in outcomes if one.problems]
@@ -241,6 +184,7 @@ def main() -> int:
     parser.add_argument("--cases", nargs="*", choices=NAMES, default=list(SMALL))
     parser.add_argument("--dtypes", nargs="*", choices=list(DTYPES), default=["f32"])
     parser.add_argument("--targets", nargs="*", default=list(TARGETS))
+    parser.add_argument("--libraries", nargs="*", choices=LIBRARIES, default=LIBRARIES)
     parser.add_argument("--modes", nargs="*", default=list(MODES))
     parser.add_argument("--sanitize", nargs="*", choices=TOOLS, default=TOOLS)
     parser.add_argument("--processes", type=int, default=16)

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 MANIFEST = "manifest.json"
+# How calls of libraries are chosen, the first by the prices of the device.
+LIBRARIES = ("auto", "never", "always")
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Packed:
         predicted_bytes: That the generated kernels move to and from global memory.
         compile_seconds: CPU time of the compilation.
         problem: Why there is no artifact.
+        library: Whether calls of libraries were chosen by prices, "auto", or else.
+        calls: What libraries compute.
     """
 
     case: str
@@ -40,6 +44,8 @@ class Packed:
     predicted_bytes: int = 0
     compile_seconds: float = 0.0
     problem: str = ""
+    library: str = "auto"
+    calls: tuple[str, ...] = ()
 
 
 @dataclass
@@ -65,9 +71,9 @@ class Outcome:
         return {**asdict(self.packed), **asdict(self), "packed": None}
 
 
-def one_of(packed: Packed) -> tuple[str, str, str]:
+def one_of(packed: Packed) -> tuple[str, str, str, str]:
     """Return what tells artifacts of a pack apart."""
-    return packed.case, packed.dtype, packed.target
+    return packed.case, packed.dtype, packed.target, packed.library
 
 
 def read_pack(folder: Path) -> tuple[str, list[Packed]]:
@@ -78,7 +84,8 @@ def read_pack(folder: Path) -> tuple[str, list[Packed]]:
 
 def packed_of(data: dict[str, Any]) -> Packed:
     """Return an artifact from JSON data."""
-    return Packed(**{**data, "externals": tuple(data["externals"])})
+    lists = {key: tuple(data.get(key, ())) for key in ("externals", "calls")}
+    return Packed(**{**data, **lists})
 
 
 def outcome_of(line: str) -> Outcome:
@@ -97,6 +104,8 @@ def row(outcome: Outcome) -> str:
         bandwidth = f" {rate:.0f} GB/s, predicted {packed.predicted_seconds * 1e6:.1f}"
     problems = "; ".join(outcome.problems) or "ok"
     where = f"{packed.case} {packed.dtype} {packed.target.partition(':')[2]}"
+    if packed.library != "auto":
+        where += f" {packed.library}"
     return f"{where}: error {outcome.error:.1e} | {figures}{bandwidth} | {problems}"
 
 
@@ -109,3 +118,23 @@ def ratios(outcomes: Sequence[Outcome]) -> dict[str, float]:
             if ours in outcome.times and not name.startswith("magweld"):
                 found.setdefault(name, []).append(taken / outcome.times[ours])
     return {name: statistics.geometric_mean(values) for name, values in found.items()}
+
+
+def choices(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """Return what calls of libraries gave where cases were packed with others as well.
+
+    The time of a graph by how calls were chosen, and which of them is the least: where
+    that is not "auto", prices of the device are wrong.
+    """
+    times: dict[tuple[str, str, str], dict[str, float]] = {}
+    for outcome in outcomes:
+        case, dtype, target, library = one_of(outcome.packed)
+        if "magweld-graph" in outcome.times:
+            known = times.setdefault((case, dtype, target), {})
+            known[library] = outcome.times["magweld-graph"]
+    return [
+        {"case": case, "dtype": dtype, "target": target, "times": found}
+        | {"fastest": min(found, key=lambda library: found[library])}
+        for (case, dtype, target), found in times.items()
+        if len(found) > 1
+    ]

@@ -22,14 +22,10 @@ from typing import Any
 
 import torch
 from gpu_cases import Work, work
-from gpu_outcomes import Outcome, Packed, read_pack
+from gpu_machine import CurrentGpu, Machine
+from gpu_outcomes import LIBRARIES, Outcome, Packed, read_pack
 from reporting import DTYPES
 from torch import Tensor
-
-import magweld
-
-ROUNDS = 30
-SWEPT_BYTES = 256 << 20  # more than the last cache of any GPU
 
 
 def tensors_of(result: Any) -> tuple[Tensor, ...]:
@@ -70,62 +66,37 @@ def check(outcome: Outcome, artifact: Any, case: Work) -> None:
         outcome.problems.append(f"error {outcome.error:.2e}")
 
 
-def check_streams(outcome: Outcome, artifact: Any, inputs: list[Tensor]) -> None:
+def check_streams(
+    machine: Machine, outcome: Outcome, artifact: Any, inputs: list[Tensor]
+) -> None:
     """Compare calls on two streams at a time with a call alone."""
     expected = [t.clone() for t in tensors_of(artifact(*inputs))]
-    torch.cuda.synchronize()
-    streams = [torch.cuda.Stream(), torch.cuda.Stream()]
+    machine.synchronize()
+    streams = machine.streams()
     found = []
     for _ in range(4):
         for stream in streams:
-            with torch.cuda.stream(stream):
+            with stream():
                 found.append(tensors_of(artifact(*inputs)))
-    torch.cuda.synchronize()
+    machine.synchronize()
     if not all(map(torch.equal, expected * len(found), sum(found, ()))):
         outcome.problems.append("another result on two streams at a time")
 
 
-def captured(call: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
-    """Return a replay of a call as a CUDA graph, and where its results are."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        call()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        results = call()
-    return graph.replay, results
-
-
-def check_graph(outcome: Outcome, artifact: Any, inputs: list[Tensor]) -> None:
+def check_graph(
+    machine: Machine, outcome: Outcome, artifact: Any, inputs: list[Tensor]
+) -> None:
     """Compare replays for new inputs with calls."""
     static = [x.clone() for x in inputs]
-    replay, results = captured(lambda: artifact(*static))
+    replay, results = machine.captured(lambda: artifact(*static))
     if static[0].is_floating_point():
         # Only the first: weights and statistics have to stay what they are.
         static[0].copy_(torch.randn_like(static[0]) * static[0].abs().mean())
     replay()
-    torch.cuda.synchronize()
+    machine.synchronize()
     expected = tensors_of(artifact(*static))
     if not all(map(torch.equal, expected, tensors_of(results))):
         outcome.problems.append("another result from a CUDA graph")
-
-
-def microseconds(call: Callable[[], Any], rounds: int = ROUNDS) -> float:
-    """Return the least time of a call on the GPU, caches swept before each."""
-    sweep = torch.empty(SWEPT_BYTES, dtype=torch.uint8, device="cuda")
-    times = []
-    for turn in range(rounds + 3):
-        sweep.zero_()
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        call()
-        end.record()
-        end.synchronize()
-        if turn >= 3:
-            times.append(start.elapsed_time(end) * 1e3)
-    return min(times)
 
 
 def attempt(outcome: Outcome, what: str, action: Callable[[], Any]) -> Any:
@@ -138,47 +109,57 @@ def attempt(outcome: Outcome, what: str, action: Callable[[], Any]) -> Any:
         return None
 
 
-def loaded(outcome: Outcome, folder: Path) -> Any:
+def loaded(machine: Machine, outcome: Outcome, folder: Path) -> Any:
     """Return the artifact, None if it does not load."""
     path = folder / outcome.packed.file
-    return attempt(outcome, "load", lambda: magweld.load(path))
+    return attempt(outcome, "load", lambda: machine.load(path))
 
 
 Call = tuple[str, Callable[[], Any]]
 
 
-def checked(packed: Packed, folder: Path, case: Work) -> tuple[Outcome, list[Call]]:
-    """Check an artifact on the current GPU; return it and eager to be timed as well."""
+def checked(
+    machine: Machine, packed: Packed, folder: Path, case: Work
+) -> tuple[Outcome, list[Call]]:
+    """Check an artifact on a GPU; return it and eager to be timed as well."""
     outcome = Outcome(packed)
-    artifact = loaded(outcome, folder)
+    artifact = loaded(machine, outcome, folder)
     if artifact is None:
         return outcome, []
     attempt(outcome, "check", lambda: check(outcome, artifact, case))
     if math.isnan(outcome.error):
         return outcome, []
     inputs = case.tensors
-    attempt(outcome, "streams", lambda: check_streams(outcome, artifact, inputs))
-    attempt(outcome, "graph", lambda: check_graph(outcome, artifact, inputs))
-    ours = with_graph(outcome, "magweld", lambda: artifact(*inputs))
-    return outcome, ours + with_graph(outcome, "eager", case)
+    for what, look in (("streams", check_streams), ("graph", check_graph)):
+        attempt(
+            outcome, what, lambda look=look: look(machine, outcome, artifact, inputs)
+        )
+    ours = with_graph(machine, outcome, "magweld", lambda: artifact(*inputs))
+    if packed.library != LIBRARIES[0]:
+        return outcome, ours  # the peers are timed beside what is predicted fastest
+    return outcome, ours + with_graph(machine, outcome, "eager", case)
 
 
-def compiled_calls(outcome: Outcome, mode: str, case: Work) -> list[Call]:
+def compiled_calls(
+    machine: Machine, outcome: Outcome, mode: str, case: Work
+) -> list[Call]:
     """Return what a mode of torch.compile makes, plain and as a CUDA graph."""
     torch._dynamo.reset()
     compiled = torch.compile(case.function, dynamic=False, mode=mode)
-    return with_graph(outcome, mode, lambda: compiled(*case.tensors))
+    return with_graph(machine, outcome, mode, lambda: compiled(*case.tensors))
 
 
-def with_graph(outcome: Outcome, name: str, call: Callable[[], Any]) -> list[Call]:
+def with_graph(
+    machine: Machine, outcome: Outcome, name: str, call: Callable[[], Any]
+) -> list[Call]:
     """Return a call and its replay, as far as they run."""
     if attempt(outcome, name, lambda: (call(), True)) is None:
         return []
-    replay = attempt(outcome, f"{name}-graph", lambda: captured(call))
+    replay = attempt(outcome, f"{name}-graph", lambda: machine.captured(call))
     return [(name, call)] + ([(f"{name}-graph", replay[0])] if replay else [])
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace, machine: Machine) -> int:
     """Check the chosen artifacts, and time them if that is asked for."""
     end = time.monotonic() + options.seconds
     known = {one.file: one for one in read_pack(options.folder)[1] if one.file}
@@ -186,38 +167,42 @@ def run(options: argparse.Namespace) -> int:
     found = []
     with torch.no_grad():
         for file in files:
-            case = work(known[file].case, known[file].dtype, "cuda")
-            outcome, calls = checked(known[file], options.folder, case)
+            case = work(known[file].case, known[file].dtype, machine.device)
+            outcome, calls = checked(machine, known[file], options.folder, case)
             print(json.dumps(asdict(outcome)), flush=True)
             # Raises what a kernel has done to the context: others need a new one.
-            torch.cuda.synchronize()
+            machine.synchronize()
             found.append((outcome, case, calls if options.time else []))
         if options.time:
-            lock_tuning(options.folder / "tuning.lock")
-            prepare_peers(found, options.modes, end)
+            if options.modes:
+                lock_tuning(options.folder / "tuning.lock")
+            prepare_peers(machine, found, options.modes, end)
             print("ready", flush=True)
             sys.stdin.readline()
             for outcome, _, calls in found:
-                measure(outcome, calls)
+                measure(machine, outcome, calls)
                 print(json.dumps(asdict(outcome)), flush=True)
     return 0
 
 
 def prepare_peers(
-    found: list[tuple[Outcome, Work, list[Call]]], modes: list[str], end: float
+    machine: Machine,
+    found: list[tuple[Outcome, Work, list[Call]]],
+    modes: list[str],
+    end: float,
 ) -> None:
     """Compile peers until a time, in one mode for all artifacts before the next."""
     for mode in modes:
         for outcome, case, calls in found:
-            if time.monotonic() < end:
-                calls += compiled_calls(outcome, mode, case)
-    torch.cuda.synchronize()
+            if time.monotonic() < end and outcome.packed.library == LIBRARIES[0]:
+                calls += compiled_calls(machine, outcome, mode, case)
+    machine.synchronize()
 
 
-def measure(outcome: Outcome, calls: list[Call]) -> None:
+def measure(machine: Machine, outcome: Outcome, calls: list[Call]) -> None:
     """Time what was prepared for an artifact."""
     for name, call in calls:
-        taken = attempt(outcome, name, lambda call=call: microseconds(call))
+        taken = attempt(outcome, name, lambda call=call: machine.microseconds(call))
         if taken is not None:
             outcome.times[name] = taken
 
@@ -245,7 +230,7 @@ def main() -> int:
     parser.add_argument("--time", action="store_true")
     parser.add_argument("--modes", nargs="*", default=[])
     parser.add_argument("--seconds", type=float, default=60.0, help="for the peers")
-    return run(parser.parse_args())
+    return run(parser.parse_args(), CurrentGpu())
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -57,3 +58,24 @@ def test_a_report_names_what_has_no_code(tmp_path: Path) -> None:
     assert rows["scores"]["without code"] == "not done in 1 s (sm_80 f32)"
     counted = coverage.totals([whole, lost, part])
     assert counted["sm_80 f32"].startswith("1 of 2 cases whole, 2 of 2 kernels")
+
+
+def test_types_take_turns() -> None:
+    """A run that is ended early has seen every case in some type."""
+    cases = importlib.import_module("device_cases")
+    found = list(cases.in_turns(["a", "b", "c", "d"], ["f32", "bf16"]))
+    assert found[:4] == [("a", "f32"), ("b", "bf16"), ("c", "f32"), ("d", "bf16")]
+    assert len(set(found)) == len(found) == 8
+
+
+def test_kernels_for_nvidia_are_compared_in_the_interpreter(tmp_path: Path) -> None:
+    emulation = importlib.import_module("device_emulation")
+    found = emulation.emulate("pooled-scale", "nvvm:sm_80", "bf16")
+    assert found.kernels
+    assert found.is_right, emulation.row(found)
+    path = tmp_path / "device_emulation.json"
+    reporting.write_report(path, 1, [asdict(found)])
+    assert emulation.known(path) == [found]
+    lost = emulation.Emulation("pooled-scale", "nvvm:sm_80", "f32", problem="a race")
+    assert not lost.is_right
+    assert emulation.totals([found, lost])["nvvm:sm_80 bf16"] == "1 of 1 right"

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from hosted_gpu import HostedGpu, MockDriver, compile_interpreted
 
 import magweld
+from magweld.aot.compile import import_call
+from magweld.aot.sources import captured
+from magweld.api import options_for
+from magweld.compiler_options import CompileOptions
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))
+sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS.parent / "examples")]
 
+cases = importlib.import_module("gpu_cases")
+device_cases = importlib.import_module("device_cases")
 gpu = importlib.import_module("gpu")
 processes = importlib.import_module("gpu_processes")
+outcomes = importlib.import_module("gpu_outcomes")
 worker = importlib.import_module("gpu_worker")
 
 # Loading goes without whatever only the compiler needs.
@@ -50,6 +61,7 @@ def options(folder: Path, **others: Any) -> argparse.Namespace:
         "dtypes": ["f32"],
         "targets": ["nvvm:sm_80"],
         "output": folder,
+        "libraries": ["auto"],
         "modes": [],
         "sanitize": [],
         "processes": 2,
@@ -80,7 +92,7 @@ def test_without_a_gpu_it_says_so(
 
 
 def outcome_of(function: Callable[..., Any], name: str = "add-norm") -> Any:
-    case = gpu.work(name, "f32", "cpu")
+    case = cases.work(name, "f32", "cpu")
     outcome = gpu.Outcome(gpu.Packed(name, "f32", "nvvm:sm_80", "a.mw", 1))
     worker.check(outcome, function, case)
     return outcome
@@ -208,3 +220,93 @@ def test_what_is_left_is_checked_alone() -> None:
     endless = [sys.executable, "-c", "import time; time.sleep(600)"]
     outcome = processes.check_alone(endless, packed, 1)
     assert outcome.problems == ["not done in 1 s"]
+
+
+@dataclass
+class OnHost:
+    """A GPU in the memory of the host: its driver hands launches to the interpreter."""
+
+    hosted: HostedGpu
+    device = "cpu"
+
+    def load(self, path: Path) -> Any:
+        return replace(magweld.load(path), machine=self.hosted, unusable="")
+
+    def synchronize(self) -> None:
+        self.hosted.wait()
+
+    def streams(self) -> Sequence[Callable[[], AbstractContextManager[object]]]:
+        return [partial(self._on, number) for number in (1, 2)]
+
+    @contextmanager
+    def _on(self, number: int) -> Iterator[None]:
+        kept, self.hosted.stream = self.hosted.stream, number
+        yield
+        self.hosted.stream = kept
+
+    def captured(self, call: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
+        results = worker.tensors_of(call())
+
+        def replay() -> None:
+            for old, new in zip(results, worker.tensors_of(call()), strict=True):
+                old.copy_(new)
+
+        return replay, results
+
+    def microseconds(self, call: Callable[[], Any], rounds: int = 1) -> float:
+        call()
+        return 1.0
+
+
+def launches_of(packed: Any) -> Any:
+    """Return the kernels of an artifact of a pack for the interpreter."""
+    case = cases.work(packed.case, packed.dtype, "cpu")
+    imported = import_call(captured(case.function, case.tensors), packed.target)
+    wanted = CompileOptions(library=packed.library)
+    chosen = options_for(packed.target, wanted, None)
+    return compile_interpreted(imported.imported, packed.target, chosen)[2]
+
+
+# A stream in registers, and a product that a library computes as well.
+@pytest.mark.parametrize(
+    ("name", "dtype", "calls"),
+    [("long-attention", "f16", "batch_matmul"), ("linear-add-norm", "f32", "matmul")],
+)
+def test_a_pack_runs_on_a_mock_driver(
+    name: str,
+    dtype: str,
+    calls: str,
+    tmp_path: Path,
+    mock: MockDriver,
+    hosted: HostedGpu,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(cases.SMALL, name, device_cases.SUBGRAPHS[name])
+    chosen = {"cases": [name], "dtypes": [dtype], "libraries": ["never", "always"]}
+    gpu.pack(options(tmp_path, **chosen))
+    _, packed = gpu.read_pack(tmp_path)
+    assert [one.library for one in packed] == ["never", "always"]
+    assert [set(one.calls) for one in packed] == [set(), {calls}]
+    for one in packed:
+        mock.kernels = dict(launches_of(one))
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "stdin", io.StringIO("go\n"))
+        asked = {"files": [one.file], "time": True, "modes": [], "seconds": 60.0}
+        worker.run(argparse.Namespace(folder=tmp_path, **asked), OnHost(hosted))
+        *_, ready, last = capsys.readouterr().out.splitlines()
+        assert ready == "ready"
+        outcome = outcomes.outcome_of(last)
+        assert not outcome.problems
+        assert set(outcome.times) == {"magweld", "magweld-graph"}
+
+
+def test_what_is_fastest_of_several_choices_is_reported() -> None:
+    found = []
+    for library, taken in (("auto", 20.0), ("never", 10.0)):
+        packed = gpu.Packed("mlp", "f32", "nvvm:sm_80", "a.mw", 1, library=library)
+        found.append(gpu.Outcome(packed, times={"magweld-graph": taken}))
+    found.append(gpu.Outcome(gpu.Packed("scores", "f32", "nvvm:sm_80", "b.mw", 1)))
+    (choice,) = outcomes.choices(found)
+    assert choice["times"] == {"auto": 20.0, "never": 10.0}
+    assert (choice["case"], choice["fastest"]) == ("mlp", "never")
