@@ -19,7 +19,8 @@ from magweld.frontend.monitor.annotation import (
     Rule,
     Use,
 )
-from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.monitor.observer import After, Observer
+from magweld.frontend.operators.tensors import PLAIN_TENSORS
 from magweld.frontend.rules.natives import record_operator
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.values import is_scalar
@@ -54,12 +55,42 @@ def within_torch(annotation: Annotation) -> Rule:
         session = observer.session
         if not observer.code.co_filename.startswith(session.operators.library):
             raise StopRecordingError("native-call", call.name)
+        place = _place_of(observer.code)
+        if place == _ATTENTION:
+            _hide_modes(observer, call)
+            session.apply(observer, annotation, call)
+            observer.after = _shown_again(observer.after)
+            return
         observer.sees_modes = True
-        if _place_of(observer.code) == _ENCODER:
+        if place == _ENCODER:
             _check_path(call)
         session.apply(observer, annotation, call)
 
     return rule
+
+
+def _hide_modes(observer: Observer, call: NativeCall) -> None:
+    """Have a call find no modes, and none of the tensors to be of another class.
+
+    Raises:
+        StopRecordingError: One is.
+    """
+    (tensors,) = call.args
+    plain = {*PLAIN_TENSORS, type(None)}
+    if type(tensors) is not tuple or not plain.issuperset(map(type, tensors)):
+        raise StopRecordingError("native-call", call.name)
+    observer.session.operators.hide_modes()
+
+
+def _shown_again(after: After | None) -> After:
+    """Return what is done behind a call that was to find no modes."""
+
+    def show(observer: Observer, stack: list[Any]) -> None:
+        observer.session.operators.show_modes()
+        if after is not None:
+            after(observer, stack)
+
+    return show
 
 
 def _place_of(code: CodeType) -> tuple[str, int]:
@@ -69,6 +100,10 @@ def _place_of(code: CodeType) -> tuple[str, int]:
 
 # Its results depend on the answer: without modes, what is padded becomes zero.
 _ENCODER: Final = _place_of(torch.nn.TransformerEncoder.forward.__code__)
+
+
+# Its results lie otherwise in memory where there are modes.
+_ATTENTION: Final = _place_of(torch.nn.MultiheadAttention.forward.__code__)
 
 
 def _check_path(call: NativeCall) -> None:
@@ -124,6 +159,8 @@ TORCH: Final[Entries] = (
     # Sets of tensors tell them apart by identity, which is guarded.
     (torch.Tensor.__hash__, Annotation(rest=Use.KEEP, result=Result.ADDRESS)),
     *((function, within_torch(_FOLLOWS)) for function in _named(_MODES)),
+    # It looks for a mode of torch's exporter.
+    (torch.nn.modules.activation._is_make_fx_tracing, _FOLLOWS),
     (torch.device, Annotation()),
     (torch.finfo, Annotation()),
     (torch.iinfo, Annotation()),

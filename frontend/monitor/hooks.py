@@ -58,6 +58,12 @@ class OperatorLayer:
     def close(self, result: Any) -> None:
         """Record that call, now that its result is known."""
 
+    def hide_modes(self) -> None:
+        """Have torch find no modes, up to `show_modes`."""
+
+    def show_modes(self) -> None:
+        """Undo `hide_modes`."""
+
     def read_form(self, tensor: Any) -> None:
         """Take note that type, dtype, device and shape of a tensor were used."""
 

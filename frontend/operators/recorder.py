@@ -78,6 +78,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         self._tested: torch.Tensor | None = None
         self._opened: tuple[Any, Any, Any] = (None, (), {})
         self._passes = False
+        self._hiding: Any = None
         self.in_opaque = False
 
     def is_tensor(self, kind: type) -> bool:
@@ -185,6 +186,16 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         call = functools.partial(func, *args, **kwargs)
         return run_opaque(self._session, self.tensors, self.last, call, (args, kwargs))
 
+    def hide_modes(self) -> None:
+        if self._hiding is None:
+            self._hiding = torch._C.DisableTorchFunction()
+            self._hiding.__enter__()
+
+    def show_modes(self) -> None:
+        if self._hiding is not None:
+            hiding, self._hiding = self._hiding, None
+            hiding.__exit__(None, None, None)
+
     def read_form(self, tensor: Any) -> None:
         if self.in_opaque and not self._is_external(tensor):
             return  # no node of the graph: the outer call makes it
@@ -200,6 +211,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         return known is not None and known.external
 
     def release(self) -> None:
+        self.show_modes()
         self.tensors.release()
         self._tested, self._opened = None, (None, (), {})
 

@@ -22,6 +22,8 @@ class AttentionOptions:
         dropout: Probability to drop a weight.
         rounded: Type of queries, keys and values where scores are f32: weights are
             rounded to it before they are multiplied.
+        zeros: Whether a row of which every key is hidden gives zeros, as those kernels
+            of torch do that make no weights; it gives nan otherwise.
     """
 
     mask: Tensor | None = None
@@ -29,14 +31,13 @@ class AttentionOptions:
     scale: float | None = None
     dropout: float = 0.0
     rounded: torch.dtype | None = None
+    zeros: bool = True
 
 
 def attention(
     query: Tensor, key: Tensor, value: Tensor, options: AttentionOptions
 ) -> tuple[Tensor, Tensor]:
     """Return attention and the logarithm of the sum of exponentials of its scores.
-
-    Rows of which every key is hidden give zeros, as torch's kernels do.
 
     Args:
         query: [*batch, queries, size].
@@ -48,7 +49,31 @@ def attention(
     Returns:
         [*batch, queries, value size] and [*batch, queries].
     """
-    key, value = _repeat_heads(key, query), _repeat_heads(value, query)
+    value = _repeat_heads(value, query)
+    wide = query.dtype if options.rounded is None else torch.float32
+    weights, log_sum = weights_of(query, key, options)
+    if options.dropout:
+        kept = 1 - options.dropout
+        weights = weights * (bernoulli(weights, kept) / kept)
+    if options.rounded is not None:
+        weights = weights.to(options.rounded)
+    return _batched(weights, value, wide), log_sum
+
+
+def weights_of(
+    query: Tensor, key: Tensor, options: AttentionOptions
+) -> tuple[Tensor, Tensor]:
+    """Return the weights of the values, and the second result of `attention`.
+
+    Args:
+        query: As of `attention`.
+        key: As of `attention`.
+        options: As of `attention`; no weight is dropped.
+
+    Returns:
+        [*batch, queries, keys] and [*batch, queries].
+    """
+    key = _repeat_heads(key, query)
     size = query.shape[-1]
     scale = 1.0 / math.sqrt(size) if options.scale is None else options.scale
     wide = query.dtype if options.rounded is None else torch.float32
@@ -56,13 +81,8 @@ def attention(
     if scale != 1.0:
         scores = scores * scale
     scores = _hide(scores, options)
-    weights, log_sum = _softmax(scores, may_hide_rows=options.mask is not None)
-    if options.dropout:
-        kept = 1 - options.dropout
-        weights = weights * (bernoulli(weights, kept) / kept)
-    if options.rounded is not None:
-        weights = weights.to(options.rounded)
-    return _batched(weights, value, wide), log_sum
+    zeros = options.mask is not None and options.zeros
+    return _softmax(scores, may_hide_rows=zeros)
 
 
 def _repeat_heads(x: Tensor, query: Tensor) -> Tensor:

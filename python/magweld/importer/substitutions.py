@@ -25,6 +25,7 @@ from magweld.importer.dtypes import (
     widened,
 )
 from magweld.importer.halves import is_on_gpu
+from magweld.importer.native_attention import native_attention
 from magweld.importer.normalization import (
     batch_norm_training,
     running_statistics,
@@ -140,10 +141,12 @@ UNCAST: dict[Any, Callable[..., Any]] = {
 }
 _CAST: dict[Any, Callable[..., Any]] = {
     F.scaled_dot_product_attention: _scaled_dot_product_attention,
+    torch._native_multi_head_attention: native_attention,
     torch.gru_cell: gru_cell,
     torch.lstm_cell: lstm_cell,
     torch.rnn_relu_cell: rnn_relu_cell,
     torch.rnn_tanh_cell: rnn_tanh_cell,
+    torch.ops.aten._native_multi_head_attention.default: native_attention,
     torch.ops.aten.scaled_dot_product_attention.default: _scaled_dot_product_attention,
 }
 
