@@ -20,11 +20,16 @@ _CREATION: Final = "creation"
 
 @dataclass(frozen=True)
 class Layout:
-    """What a tensor looks like in memory; strides and offset count elements."""
+    """What a tensor looks like in memory; strides and offset count elements.
+
+    Attributes:
+        memory: Bytes of all of the memory that the tensor is in, -1 if it has none.
+    """
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
     offset: int
+    memory: int
 
     @property
     def form(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -47,7 +52,12 @@ def layout_of(tensor: torch.Tensor) -> Layout | None:
     """Return the layout of a tensor; None if it has none."""
     if tensor.layout is not torch.strided or tensor.is_nested:
         return None
-    return Layout(tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()))
+    try:
+        memory = int(tensor.untyped_storage().nbytes())
+    except NotImplementedError:
+        memory = -1
+    offset = int(tensor.storage_offset())
+    return Layout(tuple(tensor.shape), tensor.stride(), offset, memory)
 
 
 def note_layout(node: fx.Node, tensor: torch.Tensor) -> None:

@@ -30,7 +30,7 @@ from magweld.deploy.sizes import OpenSizes, exported
 from magweld.diagnostics import UnsupportedError
 from magweld.importer.gathers import LEAST_INDEX
 from magweld.importer.importer import ImportedGraph
-from magweld.importer.sizes import require_one_graph
+from magweld.importer.sizes import require_one_graph, with_sized_end
 from magweld.program_sizes import program_at, require_sizes
 from magweld.runtime.errors import WorkerError
 
@@ -163,16 +163,16 @@ class _Maker:
         ours, theirs = calls
         first, second = relations
         try:
-            extents = require_one_graph(
-                ours.imported, theirs.imported, first.stand_ins, second.stand_ins
-            )
+            sets = (first.stand_ins, second.stand_ins)
+            extents = require_one_graph(ours.imported, theirs.imported, *sets)
+            graph = with_sized_end(ours.imported, theirs.imported, *sets)
         except UnsupportedError as error:
             raise SIZES.at(str(error)) from error
         for level in levels:
             options = CompileOptions(
                 library="never", level=level, loops=False, batch=False
             )
-            imported, program = _compiled_for_sizes(ours.imported, extents, options)
+            imported, program = _compiled_for_sizes(graph, extents, options)
             image = self._image_for(program, level)
             for one in sizes.every():
                 shapes = sizes.shapes(one)

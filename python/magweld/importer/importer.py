@@ -45,6 +45,7 @@ from magweld.importer.simplify import (
     simplify,
     take_writes,
 )
+from magweld.importer.sized_epilogue import epilogue_at
 from magweld.importer.structure import RANGES
 from magweld.importer.substitutions import SUBSTITUTIONS
 from magweld.importer.torch_dialect import to_torch_dialect
@@ -199,14 +200,15 @@ class ImportedGraph:
         return replace(self, text=text, externals=externals)
 
     def at(self, sizes: Sequence[int]) -> ImportedGraph:
-        """Return the graph with externals that run for some sizes of the call."""
+        """Return the graph with what is around the program for some sizes."""
         made = {
             name: replace(self.externals[name], code=code.at(sizes))
             for name, code in self._codes.items()
             if name not in self._for_all_sizes
         }
         every = {**self.externals, **self._for_all_sizes, **made}
-        return replace(self, externals=every)
+        at = functools.partial(self.stand_ins.at, sizes=sizes)
+        return replace(self, externals=every, epilogue=epilogue_at(self.epilogue, at))
 
     @functools.cached_property
     def _for_all_sizes(self) -> dict[str, External]:

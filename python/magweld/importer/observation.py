@@ -304,11 +304,14 @@ def _with_layout(
     alike = all(ours == theirs for extent, ours, theirs in triples if extent > 1)
     if not alike and 0 not in facts.shape and _is_shared(facts, observation):
         raise refusals.VIEW_STRIDES.at("the graph's outputs")
-    is_view = any(one.storage == facts.storage for one in observation.inputs)
-    # An input begins at another place in each call.
-    elsewhere = 0 in facts.shape and not is_view
-    offset = layout.offset if elsewhere else facts.offset
-    return replace(facts, stride=layout.stride, offset=offset)
+    facts = replace(facts, stride=layout.stride)
+    if any(one.storage == facts.storage for one in observation.inputs):
+        return facts  # an input begins at another place in each call
+    if 0 in facts.shape:
+        facts = replace(facts, offset=layout.offset)
+    if _is_shared(facts, observation) or layout.memory < 0:
+        return facts
+    return replace(facts, offset=layout.offset, storage_bytes=layout.memory)
 
 
 def _with_likely_layout(

@@ -144,8 +144,8 @@ class _Planner:
             and other.storage == facts.storage
             and other.identity != facts.identity
         ]
-        if others or order is None:
-            return self._in_buffer(leaf, facts, shared=bool(others))
+        if others or order is None or not _is_all_memory(facts):
+            return self._in_buffer(leaf, facts)
         return self._whole(leaf, facts, order)
 
     def _whole(
@@ -159,10 +159,8 @@ class _Planner:
         own = facts.root == facts.identity
         return ResultOutput(self._own(leaf), None if plain else window, own)
 
-    def _in_buffer(
-        self, leaf: fx.Node, facts: TensorFacts, *, shared: bool
-    ) -> BufferOutput:
-        window = Window(facts.shape, facts.stride, facts.offset if shared else 0)
+    def _in_buffer(self, leaf: fx.Node, facts: TensorFacts) -> BufferOutput:
+        window = Window(facts.shape, facts.stride, facts.offset)
         fill = (self.shared(leaf), window)
         own = facts.root == facts.identity
         base = None if own else self._position(facts.root)
@@ -170,9 +168,7 @@ class _Planner:
         if number is None:
             number = self.buffer_of[facts.storage] = len(self.buffers)
             count = facts.storage_bytes // facts.dtype.itemsize
-            self.buffers.append(
-                Buffer(facts.dtype, count if shared else _span(facts), (fill,))
-            )
+            self.buffers.append(Buffer(facts.dtype, count, (fill,)))
             return BufferOutput(number, window, own, base)
         buffer = self.buffers[number]
         if buffer.dtype != facts.dtype:
@@ -226,12 +222,10 @@ def _root(node: fx.Node) -> fx.Node:
     return node
 
 
-def _span(facts: TensorFacts) -> int:
-    """Return the number of elements from the first to the last, both included."""
-    if 0 in facts.shape:
-        return 0
-    pairs = zip(facts.shape, facts.stride, strict=True)
-    return 1 + sum((extent - 1) * stride for extent, stride in pairs)
+def _is_all_memory(facts: TensorFacts) -> bool:
+    """Whether the memory that a tensor is in has its elements and no others."""
+    own = math.prod(facts.shape) * facts.dtype.itemsize
+    return not facts.offset and own == facts.storage_bytes
 
 
 def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:

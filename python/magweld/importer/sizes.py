@@ -7,16 +7,23 @@ extent of the one is that of the other with the sizes exchanged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from torch import fx
 
 from magweld.artifact import StandIns
 from magweld.diagnostics import UnsupportedError
+from magweld.importer.epilogue import Epilogue
 from magweld.importer.externals import External
 from magweld.importer.importer import ImportedGraph
 from magweld.importer.inner_extents import SHAPED
 from magweld.importer.nodes import tensors_of
+from magweld.importer.sized_epilogue import sized_epilogue
+
+_PLACES: Final = (
+    "a result is an input, written to one, or lies where no product of sizes says"
+)
 
 
 def require_one_graph(
@@ -37,24 +44,54 @@ def require_one_graph(
         UnsupportedError: `size-dependent`, with what depends on the sizes.
     """
     for fault in _faults(first, second, stand_ins, others):
-        raise UnsupportedError(
-            "size-dependent",
-            fault,
-            hint="a program is compiled for each size that comes back",
-        )
+        raise _refusal(fault)
     shapes = [one.shape for node in first.aten.graph.nodes for one in tensors_of(node)]
     return frozenset(n for shape in shapes for n in shape if stand_ins.is_runtime(n))
+
+
+def with_sized_end(
+    first: ImportedGraph, second: ImportedGraph, stand_ins: StandIns, others: StandIns
+) -> ImportedGraph:
+    """Return the first of two imports, with results that lie where sizes say.
+
+    Args:
+        first: The graph, imported for the stand-ins.
+        second: The same, imported for the others.
+        stand_ins: Numbers that stand for the sizes.
+        others: Other numbers that do.
+
+    Raises:
+        UnsupportedError: See `require_one_graph`.
+    """
+    end = _sized_end(first, second, _Scale(stand_ins, others))
+    if end is None:
+        raise _refusal(_PLACES)
+    return replace(first, epilogue=end)
+
+
+def _sized_end(
+    first: ImportedGraph, second: ImportedGraph, scale: _Scale
+) -> Epilogue | None:
+    return sized_epilogue(first.epilogue, second.epilogue, scale.fits)
+
+
+def _refusal(fault: str) -> UnsupportedError:
+    return UnsupportedError(
+        "size-dependent",
+        fault,
+        hint="a program is compiled for each size that comes back",
+    )
 
 
 def _faults(
     first: ImportedGraph, second: ImportedGraph, stand_ins: StandIns, others: StandIns
 ) -> Iterator[str]:
-    yield from _call_faults(first, second)
+    scale = _Scale(stand_ins, others)
+    yield from _call_faults(first, second, scale)
     nodes, twins = list(first.aten.graph.nodes), list(second.aten.graph.nodes)
     if [_kind(node) for node in nodes] != [_kind(node) for node in twins]:
         yield "the operators depend on sizes"
         return
-    scale = _Scale(stand_ins, others)
     beside = {node for one in first.externals.values() for node in one.beside}
     seen = {node for one in first.externals.values() for node in one.shown}
     for node, twin in zip(nodes, twins, strict=True):
@@ -68,10 +105,12 @@ def _faults(
             yield f"{first.where(node.name)}: {fault}"
 
 
-def _call_faults(first: ImportedGraph, second: ImportedGraph) -> Iterator[str]:
+def _call_faults(
+    first: ImportedGraph, second: ImportedGraph, scale: _Scale
+) -> Iterator[str]:
     """Yield what around the compiled function depends on sizes, or may."""
-    if not all(one.epilogue.sequence_of_results for one in (first, second)):
-        yield "a result is a view, an input or written to an input"
+    if _sized_end(first, second, scale) is None:
+        yield _PLACES
     if first.arguments != second.arguments or first.converted != second.converted:
         yield "which inputs are read depends on sizes"
     if first.constants or second.constants:
@@ -139,7 +178,7 @@ class _Scale:
             return
         for extent, other in zip(ours, theirs, strict=True):
             is_inner = inside and (extent, other) in self._inner
-            if not is_inner and not self._is_extent(extent, other):
+            if not is_inner and not self.fits(extent, other):
                 yield f"an extent is {extent} for sizes {self._sizes()}"
 
     def argument_faults(self, ours: Any, theirs: Any, *, shaped: bool) -> Iterator[str]:
@@ -161,7 +200,7 @@ class _Scale:
             yield from self._list_faults(list(ours), list(theirs), shaped=False)
             values = list(ours.values()), list(theirs.values())
             yield from self._list_faults(*values, shaped=shaped)
-        elif shaped and type(ours) is int and self._is_extent(ours, theirs):
+        elif shaped and type(ours) is int and self.fits(ours, theirs):
             return
         elif repr(ours) != repr(theirs):  # not a number is like itself here
             yield f"argument {ours!r} depends on sizes"
@@ -175,7 +214,8 @@ class _Scale:
         for one, other in zip(ours, theirs, strict=True):
             yield from self.argument_faults(one, other, shaped=shaped)
 
-    def _is_extent(self, ours: int, theirs: int) -> bool:
+    def fits(self, ours: int, theirs: int) -> bool:
+        """Return whether a number is the other one with the sizes exchanged."""
         if self._stand_ins.is_runtime(ours):
             return self._stand_ins.at(ours, self._others.numbers) == theirs
         return ours == theirs

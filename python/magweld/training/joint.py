@@ -257,15 +257,17 @@ def _hand_on_layouts(
     """Note at the forward half what the captured run has noted."""
     inputs = zip(placeholders(graph), placeholders(forward), strict=True)
     results = results_of(graph.graph)
-    recorded = [results[form.position] for form in forms]
-    made = results_of(forward.graph)
-    hand_on_layouts([*inputs, *zip(recorded, made, strict=False)])
+    made = zip(forms, results_of(forward.graph), strict=False)
+    # The others are placed behind the half: the backward half reads what it makes.
+    alike = ((results[x.position], node) for x, node in made if x.is_all_memory)
+    hand_on_layouts([*inputs, *alike])
 
 
 def _check_forms(forward: fx.GraphModule, forms: Sequence[Form]) -> None:
     for node, form in zip(results_of(forward.graph), forms, strict=False):
         value = values_of(node)
-        found = (value.dtype, tuple(value.shape), tuple(value.stride()))
+        stride = tuple(value.stride()) if form.is_all_memory else form.stride
+        found = (value.dtype, tuple(value.shape), stride)
         if found != (form.dtype, form.shape, form.stride):
             raise refusals.OTHER_FORM.at(f"output {form.position}", found)
 

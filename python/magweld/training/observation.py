@@ -5,6 +5,7 @@ The graph is run once, gradients included, on tensors without data.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,12 +66,13 @@ Output = InputItself | InputView | Value
 
 @dataclass(frozen=True)
 class Form:
-    """Type and layout of a computed output.
+    """Type and layout of a computed output; strides and offset count elements.
 
     Attributes:
         position: Of the first output that is this tensor.
         differentiable: Whether a gradient may come back for it.
         creation: See `creation_of`; "" where a gradient may come back.
+        memory: Bytes of all of the memory that it is in.
     """
 
     position: int
@@ -80,6 +82,22 @@ class Form:
     dtype: torch.dtype
     shape: tuple[int, ...]
     stride: tuple[int, ...]
+    offset: int
+    memory: int
+
+    @property
+    def is_all_memory(self) -> bool:
+        """Whether the memory has the elements of the output and no others."""
+        own = math.prod(self.shape) * self.dtype.itemsize
+        return not self.offset and own == self.memory
+
+    def placed(self, values: torch.Tensor) -> torch.Tensor:
+        """Return values in memory of their own, where and as the output lies."""
+        window = Window(self.shape, self.stride, self.offset)
+        count = self.memory // self.dtype.itemsize
+        memory = torch.empty(count, dtype=self.dtype, device=self.device)
+        window.fill(memory, values)
+        return window.of(memory)
 
 
 @dataclass(frozen=True)
@@ -265,6 +283,8 @@ def _form(position: int, tensor: torch.Tensor) -> Form:
         tensor.dtype,
         tuple(tensor.shape),
         tuple(tensor.stride()),
+        int(tensor.storage_offset()),
+        tensor.untyped_storage().nbytes(),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from magweld.training.again import check_not_shared, is_freed
 from magweld.training.backward import BackwardStage
 from magweld.training.joint import Halves
 from magweld.training.observation import (
+    Form,
     InputItself,
     InputView,
     Output,
@@ -78,12 +79,13 @@ class TrainingGraph:
             state = _State.of(facts, inputs)
             made = list(self.forward(*inputs))
             _write(facts, inputs, made[count:])
+            dense = _place(facts.values, made)
             made[:count] = map(_no_view, made[:count])
         passed: dict[int, Tensor] = {}
         kinds: dict[str, Any] = {"input": inputs, "result": made, "passed": passed}
         for number, stage in enumerate(self.halves.stages):
             sources = [kinds[kind][n] for kind, n in (*stage.ends, *stage.behind)]
-            outputs = iter(_apply(self, number, state, made, *sources))
+            outputs = iter(_apply(self, number, state, made, dense, *sources))
             for n in stage.values:
                 output = next(outputs)
                 made[n] = output if stage.is_single else _gate(made, n, output)
@@ -168,6 +170,7 @@ class _Stage(torch.autograd.Function):
         number: int,
         state: _State,
         made: Sequence[Tensor],
+        dense: Mapping[int, Tensor],
         *sources: Tensor,
     ) -> Any:
         """Keep what the stage needs."""
@@ -180,13 +183,17 @@ class _Stage(torch.autograd.Function):
         if stage.results:
             ctx.state = state.and_results([made[n] for n in stage.results])
         count, own = len(graph.facts.values), stage.values if stage.is_single else ()
-        kept = [
-            state.inputs[n]
-            if kind == "input"
+
+        def shown(n: int) -> Tensor:
             # A node must not keep the results of those that lead to it.
-            else (made[n] if n >= count or n in own else made[n].detach())
+            return made[n] if n >= count or n in own else made[n].detach()
+
+        kept = [
+            state.inputs[n] if kind == "input" else dense[n] if n in dense else shown(n)
             for kind, n in stage.saved
         ]
+        # What is written to these is noticed, as with those that are kept themselves.
+        kept += [shown(n) for kind, n in stage.saved if kind == "result" and n in dense]
         # By what is kept a further backward is noticed, which eager torch may refuse.
         ctx.save_for_backward(*(kept or [torch.empty(0)]))
         received = (stand_in(gradient) for gradient in stage.received)
@@ -198,7 +205,7 @@ class _Stage(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *tangents: Tensor | None) -> Any:
         """Return the gradients of what the stage follows from."""
-        return (None, None, None, None, *_gradients(ctx, tangents))
+        return (*[None] * 5, *_gradients(ctx, tangents))
 
 
 _apply: Callable[..., tuple[Tensor, ...]] = _Stage.apply
@@ -328,6 +335,15 @@ class _State:
         """Return the state behind some results of the call."""
         versions = (*self.versions, *(result._version for result in results))
         return _State((*self.inputs, *results), versions, self.random)
+
+
+def _place(forms: Sequence[Form], made: list[Tensor]) -> dict[int, Tensor]:
+    """Put results where eager has them in their memory; return what they were."""
+    moved = [n for n, form in enumerate(forms) if not form.is_all_memory]
+    dense = {n: made[n] for n in moved}
+    for n in moved:
+        made[n] = forms[n].placed(made[n])
+    return dense
 
 
 def _no_view(result: Tensor) -> Tensor:
