@@ -80,7 +80,9 @@ class Builder:
         names, guard = self._names, self.listing.guard
         count = f"{names.constant(len)}(args) == {len(args)}"
         guard(Category.ARGUMENT, "len(args)", f"== {len(args)}", None, test=Test(count))
-        keys = f"{names.constant(tuple)}(kwargs) == {names.constant(tuple(kwargs))}"
+        keys = "not kwargs"
+        if kwargs:
+            keys = f"{names.constant(tuple)}(kwargs) == {names.constant(tuple(kwargs))}"
         guard(
             Category.ARGUMENT, "keywords", f"== {list(kwargs)}", None, test=Test(keys)
         )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ctypes
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch._C._dynamo.guards import GlobalStateGuard
 
+from magweld.codegen.words_check import words_check
 from magweld.frontend.guards.forms import quick_check, torch_guards
 from magweld.frontend.guards.guard import Mismatch
 from magweld.frontend.operators.torch_state import beside_global_state, torch_state
@@ -16,6 +18,9 @@ from magweld.frontend.state.mro import find_after, find_in_mro, find_own
 from magweld.frontend.state.plans import tag_cell, tags_work
 from magweld.frontend.state.values import is_scalar, same_scalar
 from magweld.storages import neighbours, storage_of
+
+# Bits of the word that a tag begins.
+_TAG: Final = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,10 @@ class ClassLookup:
         return is_scalar(self.value) and same_scalar(self.value, found)
 
 
+def _unknown() -> bool:
+    return False
+
+
 class ClassGuards:
     """All class lookups of a record as one check.
 
@@ -61,12 +70,21 @@ class ClassGuards:
         self._classes = [lookups[group[0]].cls for group in self._groups]
         self._cells = [tag_cell(cls) for cls in self._classes] if tags_work() else []
         self._tags = [0] * len(self._groups)
+        # Whether all tags are those of the last success.
+        self._stay: Callable[[], bool] = _unknown
 
     def check(self) -> int:
         """Return -1 when all lookups hold, else the number of one that does not."""
+        if self._stay():
+            return -1
         now = [cell.value for cell in self._cells]
         if now == self._tags and 0 not in now and now:
+            addresses = list(map(ctypes.addressof, self._cells))
+            words = [ctypes.c_uint64.from_address(one).value for one in addresses]
+            if [word & _TAG for word in words] == now:
+                self._stay = words_check(addresses, words)
             return -1
+        self._stay = _unknown
         for position, group in enumerate(self._groups):
             if now and now[position] and now[position] == self._tags[position]:
                 continue
@@ -92,7 +110,7 @@ class StateCheck:
     def __init__(self, state: tuple[Any, ...]) -> None:
         """Take the modes as `torch_state` gave them at that moment."""
         self._state = state
-        self._known: tuple[GlobalStateGuard, list[Any]] | None = None
+        self._known: tuple[GlobalStateGuard, tuple[Any, ...]] | None = None
 
     def holds(self) -> bool:
         """Return whether they are."""

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import torch
 import torch.overrides as functions
 import torch.utils._python_dispatch as operators
+from torch import get_autocast_dtype, is_anomaly_enabled, is_inference_mode_enabled
+from torch._C import (
+    _is_tracing,
+    _len_torch_dispatch_stack,
+    _len_torch_function_stack,
+)
 from torch.autograd import forward_ad
 
 if TYPE_CHECKING:
     from magweld.frontend.operators.recorder import OperatorRecorder
-
-
-def _is_not_traced() -> bool:
-    return torch._C._get_tracing_state() is None
 
 
 def has_forward_gradients() -> bool:
@@ -28,23 +30,23 @@ def has_forward_gradients() -> bool:
 # and the others that decide about operators.
 _SWITCHED: Final[tuple[tuple[Callable[[], Any], bool], ...]] = (
     (torch.is_grad_enabled, True),
-    (torch.is_inference_mode_enabled, False),
+    (is_inference_mode_enabled, False),
     (torch.get_default_dtype, True),
     (partial(torch.is_autocast_enabled, "cpu"), True),
     (partial(torch.is_autocast_enabled, "cuda"), True),
-    (partial(torch.get_autocast_dtype, "cpu"), False),
-    (partial(torch.get_autocast_dtype, "cuda"), False),
+    (partial(get_autocast_dtype, "cpu"), False),
+    (partial(get_autocast_dtype, "cuda"), False),
     (torch.are_deterministic_algorithms_enabled, True),
-    (torch.is_anomaly_enabled, False),
+    (is_anomaly_enabled, False),
 )
 _AROUND: Final[tuple[tuple[Callable[[], Any], bool], ...]] = (
-    (torch._C._len_torch_function_stack, False),
-    (torch._C._len_torch_dispatch_stack, False),
+    (_len_torch_function_stack, False),
+    (_len_torch_dispatch_stack, False),
     (torch._C._is_torch_function_enabled, True),
-    (_is_not_traced, False),
+    (_is_tracing, False),
     (has_forward_gradients, False),
 )
-_UNKNOWN_TO_GUARD: Final = tuple(
+UNKNOWN_TO_GUARD: Final = tuple(
     mode for mode, is_known in (*_SWITCHED, *_AROUND) if not is_known
 )
 
@@ -69,9 +71,21 @@ def torch_state() -> tuple[Any, ...]:
     return (*operator_state(), *[mode() for mode, _ in _AROUND])
 
 
-def beside_global_state() -> list[Any]:
-    """Return the modes of `torch_state` that a `GlobalStateGuard` does not know."""
-    return [mode() for mode in _UNKNOWN_TO_GUARD]
+def beside_global_state() -> tuple[Any, ...]:
+    """Return the modes of `torch_state` that a `GlobalStateGuard` does not know.
+
+    Each hit asks for them, so they are written out: a loop takes twice as long.
+    """
+    return (
+        is_inference_mode_enabled(),
+        get_autocast_dtype("cpu"),
+        get_autocast_dtype("cuda"),
+        is_anomaly_enabled(),
+        _len_torch_function_stack(),
+        _len_torch_dispatch_stack(),
+        _is_tracing(),
+        forward_ad._current_level >= 0,
+    )
 
 
 class ObservingModes:

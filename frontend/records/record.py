@@ -104,7 +104,7 @@ class Record:
         self._has_run: Callable[..., Any] | None = None
         self._run_alike: Callable[[list[Any]], Any] | None = None
         self._harmless = self.failing.harmless
-        self._acts = bool(self.mock.steps)
+        self._acts = self.mock.acts
         self._plain = (
             self.mock.result.index
             if not self.mock.steps and isinstance(self.mock.result, Output)
@@ -266,7 +266,8 @@ class Record:
         count = self._inputs
         put_back = None if self._harmless else self.failing.save(fetched)
         try:
-            outputs = self._run_graph(fetched[:count])
+            has_more = len(fetched) > count
+            outputs = self._run_graph(fetched[:count] if has_more else fetched)
         except ResultMismatchError:
             self.program.undo()
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import functools
 import operator
@@ -113,9 +114,18 @@ def parts_builder(parts: tuple[Source, ...]) -> BuildParts:
     found = [part.index for part in parts if isinstance(part, Output)]
     if len(found) < max(2, len(parts)):
         return lambda env: [part.build(env) for part in parts]
-    # A program of many small operators most often returns all in a list.
+    run = run_of_outputs(parts)
+    if run is not None:
+        return lambda env: list(env.outputs[run])
     pick = operator.itemgetter(*found)
     return lambda env: list(pick(env.outputs))
+
+
+def run_of_outputs(parts: tuple[Source, ...]) -> slice | None:
+    """Return which outputs some objects are, if these follow each other."""
+    first = parts[0].index if parts and isinstance(parts[0], Output) else 0
+    run = slice(first, first + len(parts))
+    return run if parts == tuple(map(Output, range(run.start, run.stop))) else None
 
 
 @dataclass(frozen=True)
@@ -201,8 +211,36 @@ class Mock:
     result: Source
     made: int
 
+    @functools.cached_property
+    def acts(self) -> bool:
+        """Whether a hit does more than to make objects."""
+        calls = (step for step in self.steps if isinstance(step, Call))
+        return not all(isinstance(call.target, Made) for call in calls)
+
+    @functools.cached_property
+    def collected(self) -> tuple[Callable[[Any], Any], slice] | None:
+        """What makes up the result, and of which outputs, if a hit does nothing else.
+
+        A program of many small operators most often returns all in a list or a tuple.
+        """
+        match self.steps:
+            case [
+                Make(0, builtins.list, ()),
+                Call(function, Made(0), parts, packed=True),
+            ] if function is replace_list:
+                kind: Callable[[Any], Any] = list
+            case [Make(0, builtins.tuple, parts, packed=True)]:
+                kind = tuple
+            case _:
+                return None
+        run = run_of_outputs(parts)
+        return (kind, run) if run is not None and self.result == Made(0) else None
+
     def replay(self, fetched: list[Any], outputs: tuple[Any, ...]) -> Any:
         """Rebuild objects, repeat writes and return the result of the call."""
+        if self.collected is not None:
+            make, run = self.collected
+            return make(outputs[run])
         env = Environment(fetched, outputs, [None] * self.made)
         for step in self.steps:
             step.run(env)

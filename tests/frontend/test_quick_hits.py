@@ -1,0 +1,111 @@
+"""What hits do in few steps is what they do in many."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.autograd.graph import saved_tensors_hooks
+
+from magweld import frontend
+from magweld.frontend.operators.torch_state import (
+    UNKNOWN_TO_GUARD,
+    beside_global_state,
+)
+
+
+@contextlib.contextmanager
+def autocast_dtype(device: str) -> Any:
+    before = torch.get_autocast_dtype(device)
+    other = torch.bfloat16 if before is torch.float16 else torch.float16
+    torch.set_autocast_dtype(device, other)
+    yield
+    torch.set_autocast_dtype(device, before)
+
+
+MODES: tuple[Callable[[], Any], ...] = (
+    contextlib.nullcontext,
+    torch.inference_mode,
+    lambda: autocast_dtype("cpu"),
+    lambda: autocast_dtype("cuda"),
+    torch.autograd.detect_anomaly,
+    lambda: torch.device("meta"),
+    forward_ad.dual_level,
+)
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+def test_modes_that_are_written_out_are_those_of_the_table() -> None:
+    found = []
+    for mode in MODES:
+        with mode():
+            found.append(beside_global_state())
+            assert found[-1] == tuple(mode() for mode in UNKNOWN_TO_GUARD)
+    assert len({*found}) == len(MODES)
+
+
+RESULTS: dict[str, Callable[[Tensor, Tensor, Tensor], Any]] = {
+    "list": lambda a, b, c: [a, b, c],
+    "tuple": lambda a, b, c: (a, b, c),
+    "other order": lambda a, b, c: [c, a, b],
+    "part": lambda a, b, c: [b, c],
+    "twice": lambda a, b, c: (a, b, b),
+    "one": lambda a, b, c: [b],
+    "none": lambda a, b, c: [],
+    "nested": lambda a, b, c: [[a, b], c],
+    "twice the same list": lambda a, b, c: [x := [a, b, c], x],
+    "with a number": lambda a, b, c: [a, b, 3],
+    "dict": lambda a, b, c: {"a": a, "b": b},
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("backend", ["eager", "magweld"])
+def test_containers_are_new_and_hold_the_same(name: str, backend: str) -> None:
+    make = RESULTS[name]
+
+    def program(x: Tensor) -> Any:
+        return make(x + 1, x * 2, x - 3)
+
+    fast = frontend.trace(program, backend=backend, compile="now")
+    if backend == "eager":
+        fast = frontend.trace(program, backend=backend)
+    seen = []
+    for number in range(5):
+        x = torch.full((2, 3), float(number))
+        found, expected = fast(x), program(x)
+        assert type(found) is type(expected)
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
+        seen.append(found)
+        if type(found) is list:
+            found.append(number)
+    assert fast.stats()["hits"] == 4
+    assert len({*map(id, seen)}) == len(seen)
+
+
+def test_a_list_is_made_beside_hooks_on_saved_tensors() -> None:
+    """Hits that only make objects are no others for programs that are watched."""
+    held: list[Tensor] = []
+
+    def program(x: Tensor, y: Tensor) -> list[Tensor]:
+        return [x * y, x + y]
+
+    def writing(x: Tensor, y: Tensor) -> list[Tensor]:
+        held.append(x * y)
+        return [x + y]
+
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2)
+    for function, hits in ((program, 5), (writing, 2)):
+        fast = frontend.trace(function, backend="eager")
+        for _ in range(3):
+            fast(x, y)
+        with saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor):
+            for _ in range(3):
+                fast(x, y)
+        assert fast.stats()["hits"] >= hits
+    assert len(held) == 6
