@@ -183,6 +183,10 @@ _TEXTS = {
         "a tensor operator raised an exception that the program handled",
         "test the condition instead of catching the error",
     ),
+    "operator-warned": (
+        "an operator warns; compiled code does not, so that torch runs it",
+        "see the warning; nothing else is lost",
+    ),
     "operator-argument": (
         "an operator has an argument that a graph cannot hold",
         "pass numbers, strings, tensors and containers of them",

@@ -184,6 +184,8 @@ def _torch_only(recorder: OperatorRecorder, graph: fx.Graph) -> str:
         return "training-graph"
     if switches_autocast(graph):
         return "autocast-region"
+    if any(node.meta.get("warns") for node in graph.nodes):
+        return "operator-warned"  # compiled code does not
     if any(node.target is setattr for node in graph.nodes):
         return "tensor-write"  # memory that changes hands is not to be seen by ATen
     return ""
@@ -231,6 +233,9 @@ def _cut(
     for node, copy in mapping.items():
         if recorder.tensors.shapes.is_open(node):
             leave_to_torch(copy, "dynamic-shape")
+    for node in nodes:
+        if node.meta.get("warns"):
+            leave_to_torch(node, "operator-warned")
     switches = [number for number, node in enumerate(nodes) if node.target in SWITCHES]
     if switches:
         for node in nodes[switches[0] : switches[-1] + 1]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -36,6 +37,7 @@ from magweld.frontend.operators.predicates import (
 from magweld.frontend.operators.recording import Recording
 from magweld.frontend.operators.targets import create_node
 from magweld.frontend.operators.tensors import PLAIN_TENSORS
+from magweld.frontend.operators.warned import WarningWatch
 from magweld.frontend.operators.watch import OperatorWatch
 from magweld.required_truth import REQUIRE_TRUTH
 from magweld.storages import is_alias, storage_of
@@ -53,6 +55,8 @@ _PLACING: Final = {
     "as_strided_copy": 3,
     "as_strided_scatter": 4,
 }
+# Calls that a graph has no node for.
+_NO_NODE: Final = frozenset({CallKind.CHECK, CallKind.METADATA})
 _EFFECTS: Final = (CallKind.STATE, CallKind.FORM, CallKind.MEMORY)
 Consider = Callable[[torch.Tensor | None, Any, Predicate | None], bool]
 
@@ -79,6 +83,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         self._opened: tuple[Any, Any, Any] = (None, (), {})
         self._passes = False
         self._hiding: Any = None
+        self._warnings = WarningWatch()
         self.in_opaque = False
 
     def is_tensor(self, kind: type) -> bool:
@@ -136,17 +141,21 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         try:
             if self.in_opaque:
                 return self._run_opaque(func, args, kwargs)
-            self.watch.reset()
+            self.watch.reset(name_of(func))
             self.tensors.replacements.note(func, args)
             if self.trial():
                 check_undoable(func, args, kwargs)
-            return func(*args, **kwargs)
+            return self._warnings.call(self._frame(), func, args, kwargs)
         except StopRecordingError as stop:
             self._session.stop(stop)
             raise  # a branch on trial has ended instead
         except Exception:
             self._session.stop(StopRecordingError("operator-raised", name_of(func)))
             raise
+
+    def _frame(self) -> FrameType | None:
+        current = self._session.current
+        return None if current is None else current.frame
 
     def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         """Record a call that has happened; a fault must not reach the program."""
@@ -164,6 +173,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             # What such a call writes is not seen before it happens.
             raise StopRecordingError("tensor-value", "an annotated call in a branch")
         self.in_opaque = watched
+        self._warnings.seen = False
         self._opened = (func, args, kwargs)
         self._passes = True
         self.watch.reset()
@@ -227,6 +237,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             if shown is None:
                 raise StopRecordingError("unknown-tensor", "made by native code")
             self.watch.reset()
+            self._warnings.seen = False
             node = self._create(torch.Tensor.view_as, "view_as", (shown, shown), {})
             self._keep(node, CallKind.OPERATOR, "view_as", tensor)
         finally:
@@ -239,6 +250,8 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         refusal = REFUSALS.get(kind)
         if refusal is not None:
             raise StopRecordingError(refusal, name)
+        if kind in _NO_NODE and self._warnings.seen:
+            raise StopRecordingError("tensor-attribute", f"{name}, which warns")
         if kind is CallKind.CHECK and not self.watch.reads:
             return
         if kind is CallKind.METADATA:
@@ -276,8 +289,10 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         # What takes a number may refuse it: one of more than 64 bits.
         taken = node.all_input_nodes
         node.meta["numeric"] = any("number" in source.meta for source in taken)
-        if kind in _EFFECTS:
+        if kind in _EFFECTS or self._warnings.seen:
             node.meta["effect"] = True
+        if self._warnings.seen:
+            node.meta["warns"] = True
         if kind is CallKind.STATE:
             return
         if kind in (CallKind.FORM, CallKind.MEMORY):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
@@ -108,6 +109,13 @@ def _traits(func: Any) -> _Traits:
     )
 
 
+@functools.cache
+def _cast_by(key: Any) -> frozenset[str]:
+    """Return the names of the operators that autocast casts the arguments of."""
+    found = torch._C._dispatch_get_registrations_for_dispatch_key(key.name)
+    return frozenset(name.partition("::")[2].partition(".")[0] for name in found)
+
+
 BeforeWrite = Callable[[torch.Tensor, Any], None]
 _Mode: Any = TorchDispatchMode  # its constructor and subclass hook have no types
 
@@ -148,11 +156,18 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         # The default wraps the handler so that its first call imports a compiler.
         return False
 
-    def reset(self) -> None:
-        """Forget what was noted, and see what autocast is to do in operators."""
-        # Below the mode it looks as if it were off.
+    def reset(self, name: str = "") -> None:
+        """Forget what was noted, and see what autocast is to do in operators.
+
+        Args:
+            name: Of the torch function that is about to run.
+        """
+        # Below the mode it looks as if it were off. It is where autocast has cast what
+        # the function takes.
         self._casts = [
-            key for kind, key in _AUTOCAST if torch.is_autocast_enabled(kind)
+            key
+            for kind, key in _AUTOCAST
+            if torch.is_autocast_enabled(kind) and name not in _cast_by(key)
         ]
         self.dynamic = False
         self.reads = False

@@ -284,3 +284,22 @@ def test_operators_that_call_others_cast_in_them(compile):
         torch.testing.assert_close(found, expected)
         fast.wait()
     assert fast.stats()["hits"] == 3
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        torch.pinverse,
+        lambda x: torch.cdist(x, x + 1),
+        torch.linalg.cond,
+        torch.linalg.pinv,
+    ],
+)
+def test_operators_that_autocast_casts_for_cast_nothing_inside(program):
+    fast = trace(lambda x: program(x), compile="now")
+    for _ in range(3):
+        x = torch.randn(32, 32) + torch.eye(32) * 9
+        with torch.autocast("cpu", HALF):
+            found, expected = fast(x), program(x)
+        assert found.dtype is expected.dtype
+        torch.testing.assert_close(found, expected)

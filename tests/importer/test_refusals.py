@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from magweld.diagnostics import UnsupportedError
+from magweld.frontend import trace
 from magweld.importer.importer import import_graph
 from magweld.importer.nodes import results_of
 from magweld.layouts import note_layout
@@ -179,3 +180,18 @@ def test_strides_for_other_sizes_are_those_of_the_captured_run(record: Any) -> N
         with pytest.raises(UnsupportedError) as caught:
             import_graph(graph, [y])
         assert caught.value.id == "output-strides"
+
+
+def test_statistics_whose_elements_are_at_one_place_are_left_to_torch() -> None:
+    def program(x: torch.Tensor, mean: torch.Tensor, variance: torch.Tensor) -> Any:
+        normed = torch.ops.aten._native_batch_norm_legit
+        return normed(x, None, None, mean, variance, True, 0.1, 1e-5)[0]
+
+    fast = trace(program, compile="now")
+    for _ in range(3):
+        x = torch.randn(4, 3)
+        found, expected = (
+            function(x, torch.zeros(1).expand(3), torch.ones(1).expand(3))
+            for function in (fast, program)
+        )
+        torch.testing.assert_close(found, expected)

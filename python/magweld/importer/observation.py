@@ -151,7 +151,7 @@ class _OverlapWatcher(GraphRunner):
         results = _tensors(result)
         for tensor in results:
             derived = tensor.untyped_storage()._cdata in storages
-            if derived or _may_overlap(tensor):
+            if derived or may_overlap(tensor):
                 self._overlapping[id(tensor)] = tensor
         if not written and not any(id(t) in self._overlapping for t in results):
             self._calls.keep(call, operands, result)
@@ -163,7 +163,7 @@ def _version(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 
 
-def _may_overlap(tensor: torch.Tensor) -> bool:
+def may_overlap(tensor: torch.Tensor) -> bool:
     """Tell whether two elements of a tensor may be at one place in memory."""
     if not tensor.numel():
         return False

@@ -25,7 +25,7 @@ from magweld.importer.epilogue import (
     Window,
 )
 from magweld.importer.nodes import operand, output_of, results_of
-from magweld.importer.observation import Observation, TensorFacts
+from magweld.importer.observation import Observation, TensorFacts, may_overlap
 from magweld.storages import neighbours
 
 aten = torch.ops.aten
@@ -207,7 +207,10 @@ class _Planner:
 
 
 def _require_private(written: Sequence[int], inputs: Sequence[torch.Tensor]) -> None:
-    """Refuse writes to memory that another input shows as well."""
+    """Refuse writes to memory that another input, or element, shows as well."""
+    for position in written:
+        if may_overlap(inputs[position]):
+            raise refusals.OVERLAPPING_MUTATION.at(f"input {position}")
     beside = neighbours(inputs, written)
     for position, others in zip(written, beside, strict=True):
         for other, place in others:

@@ -1,0 +1,85 @@
+"""Owns what operators warn of while they are observed: shown as of the user's line."""
+
+from __future__ import annotations
+
+import builtins
+import threading
+import warnings
+from types import FrameType, FunctionType
+from typing import Any, Final
+
+_MODULE: Final[Any] = warnings
+
+
+def _call(function: Any, args: Any, kwargs: Any) -> Any:
+    return function(*args, **kwargs)
+
+
+class WarningWatch:
+    """Calls operators, and notes whether they warn.
+
+    Attributes:
+        seen: Whether the last one has.
+    """
+
+    def __init__(self) -> None:
+        self.seen = False
+        self._thread = threading.get_ident()
+
+    def call(self, frame: FrameType | None, func: Any, args: Any, kwargs: Any) -> Any:
+        """Call an operator as a frame of the program does.
+
+        Native code warns at the innermost frame of Python. That is one of its own here,
+        where nothing has been warned of before; what it warns of is then shown or left
+        out as for the line of the program.
+
+        Args:
+            frame: The frame, None if it is not known.
+            func: The operator.
+            args: Its arguments.
+            kwargs: The others.
+        """
+        self.seen = False
+        if frame is None or not frame.f_lineno:
+            return func(*args, **kwargs)
+        code, name = frame.f_code, frame.f_globals.get("__name__")
+        place = code.co_filename, frame.f_lineno
+        own = _call.__code__.replace(
+            co_filename=place[0], co_firstlineno=place[1] - 1, co_name=code.co_name
+        )
+        call = FunctionType(own, {"__name__": name, "__builtins__": builtins})
+        show = _MODULE._showwarnmsg
+
+        def noted(message: Any) -> None:
+            if threading.get_ident() != self._thread:
+                show(message)
+                return
+            self.seen = True
+            if (message.filename, message.lineno) != place:
+                show(message)
+                return
+            _MODULE._showwarnmsg = show
+            try:
+                _show_at(frame, message)
+            finally:
+                _MODULE._showwarnmsg = noted
+
+        _MODULE._showwarnmsg = noted
+        try:
+            return call(func, args, kwargs)
+        finally:
+            if _MODULE._showwarnmsg is noted:
+                _MODULE._showwarnmsg = show
+
+
+def _show_at(frame: FrameType, message: Any) -> None:
+    """Warn at a frame's line, which may have warned of the same before."""
+    warnings.warn_explicit(
+        message.message,
+        message.category,
+        message.filename,
+        message.lineno,
+        frame.f_globals.get("__name__") or "<unknown>",
+        frame.f_globals.setdefault("__warningregistry__", {}),
+        source=message.source,
+    )
