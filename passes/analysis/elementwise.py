@@ -10,15 +10,20 @@ from magweld.passes.analysis.operator_model import is_rematerialised
 from magweld.passes.ir.constants import filled_with
 from magweld.passes.ir.linalg_builder import iterator_array, map_array
 from magweld.passes.ir.tensor_reshapes import collapse, expand
-from magweld.passes.ir.utils import groups_of
 
 Groups = list[list[int]]
 
 
-def on_split_dimensions(producer: linalg.GenericOp, op: tensor.ExpandShapeOp) -> Any:
-    """Return an elementwise operation on the dimensions that a reshape makes."""
-    groups = groups_of(op)
-    shape = list(ir.RankedTensorType(op.result.type).shape)
+def on_split_dimensions(
+    producer: linalg.GenericOp, groups: Groups, shape: list[int]
+) -> Any:
+    """Return an elementwise operation on dimensions that are split.
+
+    Args:
+        producer: The operation.
+        groups: What each dimension is split into.
+        shape: Of the result.
+    """
     maps = [attr.value for attr in producer.indexing_maps]
     operands = [
         _expanded(value, map_, groups, shape)

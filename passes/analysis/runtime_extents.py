@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from magweld.artifact import StandIns
@@ -31,6 +31,23 @@ def runtime_type(type_: Any, stand_ins: StandIns) -> Any:
     dynamic = ir.ShapedType.get_dynamic_size()
     shape = [dynamic if stand_ins.is_runtime(n) else n for n in type_.shape]
     return ir.RankedTensorType.get(shape, type_.element_type)
+
+
+def parts_runtime_extents(
+    op: Any, groups: Sequence[Sequence[int]], shape: Sequence[int]
+) -> bool:
+    """Whether a dimension is split into several whose extents a call tells.
+
+    One loop runs along it.
+
+    Args:
+        op: An operation of the module.
+        groups: What each dimension is split into.
+        shape: Of what is split.
+    """
+    stand_ins = stand_ins_of(op)
+    told = {dim for dim, extent in enumerate(shape) if stand_ins.is_runtime(extent)}
+    return any(len(told & {*group}) > 1 for group in groups)
 
 
 def runtime_violations(plan: Any, stand_ins: StandIns) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from magweld.bindings import ir, tensor
 from magweld.passes.analysis.elementwise import is_elementwise, on_split_dimensions
-from magweld.passes.analysis.runtime_extents import stand_ins_of
+from magweld.passes.analysis.runtime_extents import parts_runtime_extents
 from magweld.passes.infrastructure.base import Pattern, PatternPass
 from magweld.passes.ir.cloning import defining_op
 from magweld.passes.ir.utils import groups_of
@@ -23,21 +23,11 @@ def hoist(op: tensor.ExpandShapeOp, rewriter: Any) -> bool:
     producer = defining_op(op.src)
     if not is_elementwise(producer) or len(list(op.src.uses)) != 1:
         return False
-    if _parts_runtime_extents(op):
+    groups, shape = groups_of(op), list(ir.RankedTensorType(op.result.type).shape)
+    if parts_runtime_extents(op, groups, shape):
         return False
-    rewriter.replace_op(op.operation, on_split_dimensions(producer, op))
+    rewriter.replace_op(op.operation, on_split_dimensions(producer, groups, shape))
     return True
-
-
-def _parts_runtime_extents(op: tensor.ExpandShapeOp) -> bool:
-    """Whether a dimension is split into several whose extents a call tells.
-
-    One loop runs along it.
-    """
-    stand_ins = stand_ins_of(op)
-    shape = list(ir.RankedTensorType(op.result.type).shape)
-    told = {dim for dim, extent in enumerate(shape) if stand_ins.is_runtime(extent)}
-    return any(len(told & {*group}) > 1 for group in groups_of(op))
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "magweld.passes.cpu.strip_argument_sizes:StripArgumentSizes",
     ),
     ("tile-for-registers", "magweld.passes.cpu.tile_for_registers:TileForRegisters"),
+    ("sink-collapse", "magweld.passes.graph.sink_collapse:SinkCollapse"),
     ("sink-concat", "magweld.passes.graph.sink_concat:SinkConcat"),
     ("sink-expand", "magweld.passes.graph.sink_expand:SinkExpand"),
     ("split-reductions", "magweld.passes.tile.split_reductions:SplitReductions"),

@@ -36,6 +36,7 @@ from magweld.passes.graph.pack_strided_operands import PackStridedOperands
 from magweld.passes.graph.roll_loops import RollLoops
 from magweld.passes.graph.select_winograd import SelectWinograd
 from magweld.passes.graph.simplify_generic import SimplifyGeneric
+from magweld.passes.graph.sink_collapse import SinkCollapse
 from magweld.passes.graph.sink_concat import SinkConcat
 from magweld.passes.graph.sink_expand import SinkExpand
 from magweld.passes.graph.transform_weights import TransformWeights
@@ -104,6 +105,7 @@ def preparation_steps(
         AbsorbTranspose(),
         AbsorbUnitDims(),
         HoistCollapse(),
+        SinkCollapse(),
         HoistExpand(),
         *sink_behind,
         FoldSlices(),

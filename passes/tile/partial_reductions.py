@@ -13,6 +13,7 @@ from magweld.passes.analysis.long_reductions import Reduction
 from magweld.passes.analysis.operator_model import is_rematerialised
 from magweld.passes.ir.cloning import ValueMap, clone_mapped, defining_op
 from magweld.passes.ir.linalg_builder import build_generic
+from magweld.passes.ir.utils import groups_of
 from magweld.passes.tiling.arithmetic import iteration_flops
 
 PARTS = "magweld.parts"
@@ -122,7 +123,8 @@ class Splitter:
         if producer is None:
             return expand.result
         old = list(producer.inputs)
-        clone = on_split_dimensions(producer, expand)
+        shape = list(ir.RankedTensorType(expand.result.type).shape)
+        clone = on_split_dimensions(producer, groups_of(expand), shape)
         with ir.InsertionPoint(clone):
             for number, value in enumerate(old):
                 operand = clone.operands[number]
