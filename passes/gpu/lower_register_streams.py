@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import arith, func, gpu, ir
-from magweld.dialects.tile_graph import SUBGROUP_ROWS
+from magweld.dialects.tile_graph import SUBGROUP_ROWS, TileAttr
 from magweld.passes.gpu.lane_layouts import FRAGMENT_ROWS, LAYOUTS, LaneLayout
 from magweld.passes.gpu.register_tiles import Lanes
 from magweld.passes.gpu.stream_kernel import StreamKernel
@@ -14,18 +15,19 @@ from magweld.passes.gpu.streamed_operands import StreamLoop
 from magweld.passes.gpu.structure import block_loop_of, kernels_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import located_error
-from magweld.passes.tiling.register_streams import SUBGROUPS
+from magweld.passes.tiling.register_streams import MOST_SUBGROUPS, SUBGROUPS
 
-_STAGES = "tile_graph.copy_stages"
+_STAGES, _TILE = "tile_graph.copy_stages", "tile_graph.tile"
 
 
 @dataclass(frozen=True)
 class LowerRegisterStreams(Pass):
     """Make launches of kernels whose tiles lie in the registers of subgroups.
 
-    Those with `tile_graph.subgroup_rows`, as the plan says: each of four subgroups has
-    so many rows of a tile, and all of their columns. Results of matrix instructions
-    are, as lanes have them, operands of others (`lane_layouts.py`), so that of
+    Those with `tile_graph.subgroup_rows`, as the plan says: each of four subgroups, or
+    of eight, has so many rows of a tile, and all of their columns. Results of matrix
+    instructions are, as lanes have them, operands of others (`lane_layouts.py`), so
+    that of
 
         scf.for %k = 0 to 2048 step 64 iter_args(%max, %sum, %out) {
           %s = product of %q and rows %k .. of %keys
@@ -65,12 +67,18 @@ class LowerRegisterStreams(Pass):
             raise located_error(
                 kernel, f"expected whole fragments of 16 rows, got {rows} rows"
             )
+        lines = math.prod(TileAttr(kernel.attributes[_TILE]).sizes[:-1])
+        subgroups = lines // rows
+        if lines % rows or subgroups not in (SUBGROUPS, MOST_SUBGROUPS):
+            detail = f"{lines} rows in parts of {rows}"
+            raise located_error(kernel, f"expected four or eight parts, got {detail}")
         stages = 1
         if self.has_async_copies:
             stages = 2
         if self.has_async_copies and _STAGES in kernel.attributes:
             stages = max(2, ir.IntegerAttr(kernel.attributes[_STAGES]).value)
-        how = {
+        how: dict[str, Any] = {
+            "subgroups": subgroups,
             "has_async_copies": self.has_async_copies,
             "has_warpgroups": self.has_warpgroups,
         }
@@ -86,7 +94,7 @@ class _Launch:
         layout: LaneLayout,
         fragments: int,
         stages: int,
-        how: dict[str, bool],
+        how: dict[str, Any],
     ) -> None:
         self._kernel = kernel
         self._loop = block_loop_of(kernel)
@@ -97,7 +105,8 @@ class _Launch:
 
     def build(self) -> None:
         """Build it in a function on buffers, and drop the kernel on tensors."""
-        kernel, threads = self._kernel, SUBGROUPS * self._layout.subgroup
+        kernel = self._kernel
+        threads = self._how["subgroups"] * self._layout.subgroup
         types = [_buffer(argument.type) for argument in kernel.arguments]
         with ir.InsertionPoint(kernel):
             made = func.FuncOp(kernel.name.value, (types, []))

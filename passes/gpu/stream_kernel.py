@@ -28,7 +28,6 @@ from magweld.passes.gpu.stream_rings import Stream
 from magweld.passes.gpu.stream_stores import store
 from magweld.passes.gpu.stream_values import StreamValues
 from magweld.passes.gpu.streamed_operands import StreamLoop
-from magweld.passes.tiling.register_streams import SUBGROUPS
 
 
 class StreamKernel:
@@ -46,6 +45,7 @@ class StreamKernel:
         number: Any,
         stages: int,
         *,
+        subgroups: int,
         has_async_copies: bool,
         has_warpgroups: bool,
     ) -> None:
@@ -57,6 +57,7 @@ class StreamKernel:
             lanes: Who computes.
             number: Of the tile.
             stages: Slots of a ring.
+            subgroups: How many share the rows of a tile.
             has_async_copies: Whether threads go on while they copy.
             has_warpgroups: Whether four subgroups compute products together.
         """
@@ -72,7 +73,7 @@ class StreamKernel:
             self._loop.extent,
             self._loop.step,
             stages,
-            SUBGROUPS * lanes.layout.subgroup,
+            subgroups * lanes.layout.subgroup,
             lanes.thread,
             has_async_copies,
             has_warpgroups,

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any
 
-from magweld.bindings import func, ir
+from magweld.bindings import func, ir, linalg
 from magweld.dialects.tile_graph import captured_values
 from magweld.passes.analysis.long_reductions import Reduction
 from magweld.passes.analysis.operator_model import is_rematerialised
-from magweld.passes.ir.cloning import ValueMap, clone_helper, clone_mapped
+from magweld.passes.ir.cloning import ValueMap, clone_helper, clone_mapped, defining_op
 from magweld.passes.tile.partial_reductions import operands_along, repeated
 
 
@@ -52,6 +52,34 @@ def chain_of(reduction: Reduction) -> Chain:
             visit(value, dim)
     ops = sorted(found, key=cmp_to_key(_in_order))
     return Chain((*ops, reduction.op), frozenset(ends))
+
+
+# Operations between a product and a reduction behind it; a softmax has six.
+_MOST_BETWEEN = 16
+
+
+def chain_behind_product(chain: Chain) -> Chain | None:
+    """Return a chain with the product that its ends are made of, and all in between.
+
+    That is element by element or a reduction, whoever else reads it. None where there
+    is no such product, or something else in between.
+    """
+    found: dict[Any, None] = dict.fromkeys(chain.ops)
+    values, has_product = list(chain.ends), False
+    for value in values:
+        maker = defining_op(value)
+        op = None if maker is None else maker.operation
+        if op is None or op in found or is_rematerialised(value):
+            continue
+        if not op.name.startswith("linalg.") or len(found) > _MOST_BETWEEN:
+            return None
+        found[op] = None
+        if linalg.isa_contraction_op(op):
+            has_product = True
+        else:
+            values += [*op.operands, *captured_values(op)]
+    ops = sorted(found, key=cmp_to_key(_in_order))
+    return Chain(tuple(ops), frozenset()) if has_product else None
 
 
 def _in_order(first: Any, second: Any) -> int:

@@ -17,6 +17,7 @@ from magweld.passes.tile.form_tile_graph import FormTileGraph
 from magweld.passes.tile.partial_reductions import Splitter
 from magweld.passes.tile.reduction_chain import (
     Chain,
+    chain_behind_product,
     chain_of,
     erase_unread,
     function_of,
@@ -71,7 +72,8 @@ class SplitReductions(FunctionPass):
     the device only, and they are merged in their order. Left alone: reductions with
     two results or of narrow floats, those that make as much as they read, products for
     a library, operands that another product makes, those that others read in the same
-    fast level, and all where units have no memory of their own.
+    fast level, what is no slower as a stream with the product that its operands are
+    made of, and all where units have no memory of their own.
 
     Options:
         device: "cpu" for this machine, "a100", "my.toml#mine", ...: docs/devices.md.
@@ -140,19 +142,22 @@ class _Judge:
         # Where units have no memory of their own nothing is done in tiles.
         if not tile_levels(self._device) or not self._may_be_split(reduction, chain):
             return None
-        text = _text(chain)
+        behind = chain_behind_product(chain)
+        text = _text(chain if behind is None else behind)
         if text not in self._known:
-            self._known[text] = self._choice(reduction, chain)
+            self._known[text] = self._choice(reduction, chain, behind)
         return self._known[text]
 
-    def _choice(self, reduction: Reduction, chain: Chain) -> tuple[int, int] | None:
+    def _choice(
+        self, reduction: Reduction, chain: Chain, behind: Chain | None
+    ) -> tuple[int, int] | None:
         trial = self._trial(chain, None)
         operators = trial.body.operators
         whole = self._predicted(trial.body, list(range(len(operators))))
         idle = whole.grid < self._device.units
         if not idle and whole.seconds < WORTH * self._least_seconds(trial.body):
             return None
-        if self._is_for_library(operators[-1]):
+        if self._is_for_library(operators[-1]) or self._is_streamed(behind, whole):
             return None
         gain = 1 - MODEL_ACCURACY if idle else 1 / WORTH
         limit = whole.seconds * gain
@@ -161,6 +166,20 @@ class _Judge:
             return None
         ways = self._ways(reduction, chain)
         return self._best([way for way in ways if way.seconds < limit])
+
+    def _is_streamed(self, behind: Chain | None, whole: _Prediction) -> bool:
+        """Whether it takes no longer as a stream with the product that makes operands.
+
+        What is between them is never in memory then.
+        """
+        if behind is None:
+            return False
+        trial = self._trial(behind, None)  # its module lives as long
+        members = list(range(len(trial.body.operators)))
+        plan = self._scheduler.plan(trial.body.group(members))
+        if not isinstance(plan, Plan) or plan.tiles.blocks is None:
+            return False
+        return plan.cost.seconds <= whole.seconds
 
     def _ways(self, reduction: Reduction, chain: Chain) -> Iterator[_Way]:
         for loop in reduction.reduced:

@@ -1,8 +1,8 @@
 """Owns streams whose tiles lie in registers of a GPU: which may, what they take.
 
-Each of four subgroups has some rows of a tile, all of their columns, and the sums of
-these. Results of matrix instructions are operands of the next ones as they are, so
-that nothing but the blocks of what products read goes through shared memory.
+Each of four subgroups, or of eight, has some rows of a tile, all of their columns, and
+the sums of these. Results of matrix instructions are operands of the next ones as they
+are, so that nothing but the blocks of what products read goes through shared memory.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ from magweld.passes.tiling.stream_factors import (
 )
 from magweld.targets.device import Device, Level
 
-# Subgroups that share the rows of a tile.
+# Subgroups that share the rows of a tile: four, or twice as many where these have no
+# registers for twice the rows. What products read in blocks is read once for all.
 SUBGROUPS = 4
+MOST_SUBGROUPS = 8
 # Sizes of the blocks, and blocks that a stream has at least.
 BLOCKS = (32, 64, 128)
 _LEAST_BLOCKS = 2
@@ -49,6 +51,7 @@ class RegisterStream:
 
     Attributes:
         rows: Rows that a subgroup has.
+        subgroups: How many there are.
         rings: Bytes of a block of everything that products read in blocks, by the
             node and the number of the read.
         loaded: Bytes that subgroups load from shared memory for a tile.
@@ -56,6 +59,7 @@ class RegisterStream:
     """
 
     rows: int
+    subgroups: int
     rings: tuple[tuple[tuple[int, int], int], ...]
     loaded: int
     matrix_operations: int
@@ -132,15 +136,17 @@ class _Reading:
         products = self._products()
         rows = {sides(part)[0] for _, part in products}
         (lines,) = rows
+        subgroups = self._subgroups(lines, products)
         rings = tuple(((n, r), size) for n, r, size in streamed_reads(self.tiles.parts))
         loaded = sum(
             [
-                self._loaded(part, size)
+                self._loaded(part, size, subgroups)
                 for (_, size), (_, part) in zip(rings, products, strict=True)
             ]
         )
         operations = sum(2 * part.points for _, part in products)
-        return RegisterStream(lines // SUBGROUPS, rings, loaded, operations)
+        rows_of_one = lines // subgroups
+        return RegisterStream(rows_of_one, subgroups, rings, loaded, operations)
 
     def _violations(self) -> Iterator[str]:
         stream = self.blocks.stream
@@ -161,7 +167,8 @@ class _Reading:
         }:
             yield f"{sorted(rows)} rows of products, which no subgroups share"
             return
-        registers = self._registers(products)
+        (lines,) = rows
+        registers = self._registers(products, self._subgroups(lines, products))
         if registers > _MOST_REGISTERS:
             yield f"{registers} registers, {_MOST_REGISTERS} there"
 
@@ -210,21 +217,30 @@ class _Reading:
             if part.model.kind is OperatorKind.CONTRACTION
         ]
 
-    def _loaded(self, part: OperatorTile, size: int) -> int:
+    def _subgroups(self, lines: int, products: list[tuple[int, OperatorTile]]) -> int:
+        """How many subgroups share so many rows: four, if they have room for them."""
+        few = self._registers(products, SUBGROUPS) <= _MOST_REGISTERS
+        return (
+            SUBGROUPS if few or lines % (MOST_SUBGROUPS * FRAGMENT) else MOST_SUBGROUPS
+        )
+
+    def _loaded(self, part: OperatorTile, size: int, subgroups: int) -> int:
         """Bytes of blocks that subgroups load for a product: warpgroups load together.
 
         They do so for each fragment of rows, a subgroup alone once for all of them.
         """
         plain = instruction_for(part.model, self.device)
         assert plain is not None, "products have one"
-        times = SUBGROUPS
+        times = subgroups
         if stream_instruction(part, self.device, plain) is not plain:
             times = sides(part)[0] // (SUBGROUPS * FRAGMENT)
         return times * size * part.times
 
-    def _registers(self, products: list[tuple[int, OperatorTile]]) -> int:
+    def _registers(
+        self, products: list[tuple[int, OperatorTile]], subgroups: int
+    ) -> int:
         """Registers of a thread for sums, and for what products read of rows."""
-        threads = SUBGROUPS * self.device.warp
+        threads = subgroups * self.device.warp
         total = 0
         for _, part in products:
             rows, columns, steps = sides(part)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,6 +120,8 @@ CASES = {
     "composed": Case(composed),
     "fused": Case(fused, size=64, value=32),
     "wide": Case(fused, keys=192, size=128, value=128, block=64),
+    # Eight subgroups have no more than 16 rows each: four have no room for 32.
+    "eight": Case(fused, queries=256, size=128, value=128, rows=128),
     "causal": Case(causal, queries=128, rows=128),
     "edges": Case(fused, keys=104),
     "truths": Case(masked, mask=((1, 1, 64, 128), torch.bool)),
@@ -233,16 +236,30 @@ def test_interpreted_attention_is_torchs(
 
 
 def test_scores_that_are_larger_than_all_operands_are_no_sums_of_parts() -> None:
-    tensors = [torch.empty(4, 32, 4096, 128, dtype=torch.bfloat16) for _ in range(3)]
+    plan = only_plan((4, 32, 4096, 128), "nvvm:sm_90a")
+    assert (plan["subgroup_rows"], tuple(plan["tile"])) == (16, (1, 1, 128, 128))
+
+
+@pytest.mark.parametrize("target", ["nvvm:sm_80", "nvvm:sm_90a", "rocdl:gfx942"])
+def test_weights_behind_a_softmax_are_streamed_and_not_summed_in_parts(
+    target: str,
+) -> None:
+    """The product of weights and values alone would leave units idle."""
+    assert "stream_step" in only_plan((4, 12, 512, 64), target)
+
+
+def only_plan(shape: tuple[int, ...], name: str) -> dict[str, Any]:
+    """Return the plan of attention in bf16, which is one kernel."""
+    tensors = [torch.empty(shape, dtype=torch.bfloat16) for _ in range(3)]
     graph = import_graph(
         fx.symbolic_trace(fused), tensors, device=torch.device("cuda", 0)
     )
-    target = parse_target("nvvm:sm_90a")
+    target = parse_target(name)
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(graph.text)
         lower_to_tiles(module, device_options(target), Phase.SCHEDULED, target=target)
         (step,) = summarize(find_function(module.operation, "main")).steps
-    assert (step.plan["subgroup_rows"], step.plan["stream_step"]) == (16, 64)
+    return dict(step.plan)
 
 
 def changed(change: Callable[[str], str]) -> Run:
@@ -289,6 +306,7 @@ def unfenced(text: str) -> str:
         ("edges", "nvvm:sm_80", loosened),
         ("wide", "nvvm:sm_90a", without(0)),
         ("wide", "nvvm:sm_90a", unfenced),
+        ("eight", "nvvm:sm_90a", without(0)),
     ],
 )
 def test_code_that_waits_less_races(

@@ -59,7 +59,7 @@ class SubgraphOp(Operation, name="subgraph"):
             where the level of the tiles is one: such a tile is copied out of its place.
         stream_step: Optional; how much of the dimension that goes over its edges with
             `stream` is computed at a time.
-        subgroup_rows: Optional; how many rows of the tiles of a stream each of four
+        subgroup_rows: Optional; how many rows of the tiles of a stream each of the
             subgroups has in registers: the level holds blocks of what products read.
         implementation: Optional; "generated" code or a "library" call.
         footprint: Optional; bytes that one tile needs at `level`.
