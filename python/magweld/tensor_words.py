@@ -29,9 +29,13 @@ _DIMS, _SIZES, _STRIDES, _ELEMENTS, _KIND, KEYS = 7, 8, 13, 19, 20, 21
 # Sizes and strides of more dimensions are somewhere else.
 MOST_DIMS: Final = _STRIDES - _SIZES
 _WHOLE: Final = (1 << 64) - 1
-# Flags that say nothing of a form: whether a user may set sizes, which is not so for
-# what `detach` returns, and the one bit without a meaning.
-_FREE_FLAGS: Final = 1 << 48 | 1 << 63
+# Of the word of type, device and flags: the bits of the type, the first flag, and what
+# says nothing of a form. That is whether a user may set sizes, and the last bit, which
+# is as the memory was before.
+_TYPE_BITS: Final = 16
+_CONTIGUOUS: Final = 1 << 40
+_MAY_SET: Final = 1 << 48
+_FREE_FLAGS: Final = _MAY_SET | 1 << 63
 # Bytes of what autograd knows of a tensor (torch/csrc/autograd/variable.h), as far as
 # they are looked at.
 _META_BYTES: Final = 144
@@ -145,9 +149,17 @@ def _tell_forms() -> bool:
     return (
         all(words[first : first + len(values)] == values for first, values in places)
         and words[_ELEMENTS] == base.numel()
+        and _kinds_differ(base, base.double()) >> _TYPE_BITS == 0
+        and _kinds_differ(base, base.transpose(0, 1)) == _CONTIGUOUS
+        and words[_KIND] & _MAY_SET > 0
         and all(form_of(tensor) == form for tensor in alike)
         and len({form, *map(form_of, unlike)}) == len(unlike) + 1
     )
+
+
+def _kinds_differ(tensor: Tensor, other: Tensor) -> int:
+    """Return the bits in which two tensors differ in type, device and flags."""
+    return (words_of(tensor)[_KIND] ^ words_of(other)[_KIND]) & ~_FREE_FLAGS
 
 
 def _with_autograd(holder: int) -> list[TensorWords]:

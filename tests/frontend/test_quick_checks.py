@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from magweld import frontend
+from magweld import tensor_words as words_module
+from magweld.frontend.guards import forms
 from magweld.frontend.guards.forms import QuickCheck, quick_check, torch_guards
 from magweld.tensor_words import tensor_words
 
@@ -344,6 +346,39 @@ def test_parameters_that_change_are_told() -> None:
     model[2].bias.data = torch.full((4,), 7.0)
     torch.testing.assert_close(fast(x), model(x))
     assert fast.stats()["hits"] > hits
+
+
+def test_other_versions_of_torch_are_asked_about_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch, "__version__", "2.99.0")
+    assert tensor_words.__wrapped__() is None
+    monkeypatch.setattr(forms, "tensor_words", lambda: None)
+    assert check_for(plain()) is None
+    fast = frontend.trace(several, backend="eager")
+    others = [plain() for _ in range(3)]
+    for make in (plain, leaf, nested, plain):
+        given = [make(), *others] if make is not nested else [make() for _ in range(4)]
+        found, expected = fast(*given), several(*given)
+        assert found.is_nested == expected.is_nested
+        assert found.requires_grad == expected.requires_grad
+
+
+def test_words_of_another_layout_are_not_trusted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = words_module.words_of
+    for first, second in ((8, 13), (7, 19), (21, 20), (8, 9)):
+
+        def swapped(tensor: Tensor, one: int = first, other: int = second) -> Any:
+            words = list(read(tensor))
+            words[one], words[other] = words[other], words[one]
+            return tuple(words)
+
+        monkeypatch.setattr(words_module, "words_of", swapped)
+        assert tensor_words.__wrapped__() is None, (first, second)
+    monkeypatch.setattr(words_module, "words_of", read)
+    assert tensor_words.__wrapped__() == tensor_words()
 
 
 def test_threads_ask_at_once() -> None:

@@ -17,6 +17,7 @@ from torch.profiler import profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from magweld.artifact import Place, Program, Value
+from magweld.runtime import whole_calls
 from magweld.runtime.frame import RunExternal
 from magweld.runtime.machine import HOST
 from magweld.runtime.program import LoadedProgram
@@ -211,6 +212,27 @@ def test_other_programs_run_as_before(
     kept = replace(chain_program, results=(3, 1))
     assert not is_whole(LoadedProgram(kept, no_externals))
     assert not is_whole(LoadedProgram(matmul_program, no_externals))
+
+
+def test_where_torch_lacks_a_function_calls_run_as_before(
+    monkeypatch: pytest.MonkeyPatch, program: Program, no_externals: RunExternal
+) -> None:
+    monkeypatch.setattr(whole_calls, "_WRAP", "no_such_function")
+    assert native_calls.__wrapped__() is None
+    monkeypatch.setattr(whole_calls, "native_calls", lambda: None)
+    loaded = LoadedProgram(program, no_externals)
+    assert not is_whole(loaded)
+    for _ in range(3):
+        x, y = torch.randn(SHAPE), torch.randn(SHAPE)
+        assert all(map(torch.equal, loaded([x, y]), expected(x, y)))
+
+
+def test_results_that_differ_are_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def other(shape: Any, stride: Any, dtype: torch.dtype) -> Tensor:
+        return torch.empty_strided(shape, stride, dtype=dtype)[None]
+
+    monkeypatch.setattr(HOST, "empty", other, raising=False)
+    assert native_calls.__wrapped__() is None
 
 
 def test_threads_call_at_once(loaded: LoadedProgram) -> None:
