@@ -189,6 +189,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "magweld.passes.gpu.pipeline_staged_copies:PipelineStagedCopies",
     ),
     ("place-shared-memory", "magweld.passes.gpu.place_shared_memory:PlaceSharedMemory"),
+    ("set-unit-strides", "magweld.passes.gpu.set_unit_strides:SetUnitStrides"),
     ("split-rows", "magweld.passes.gpu.split_rows:SplitRows"),
     ("mark-readonly", "magweld.passes.cpu.mark_readonly:MarkReadonly"),
     ("unshare-inits", "magweld.passes.cpu.unshare_inits:UnshareInits"),

@@ -37,6 +37,7 @@ from magweld.passes.gpu.place_shared_memory import PlaceSharedMemory
 from magweld.passes.gpu.select_matrix_loads import SelectMatrixLoads
 from magweld.passes.gpu.select_warpgroup_products import SelectWarpgroupProducts
 from magweld.passes.gpu.serialize_to_binary import SerializeToBinary
+from magweld.passes.gpu.set_unit_strides import SetUnitStrides
 from magweld.passes.gpu.split_rows import SplitRows
 from magweld.passes.gpu.stage_in_shared_memory import StageInSharedMemory
 from magweld.passes.gpu.structure import SHARED_ALIGNMENT
@@ -157,6 +158,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         Upstream("gpu.module(math-extend-to-supported-types)"),
         ContractMultiplyAdd(),
         ExpandGpuMath(),
+        SetUnitStrides(),
         Upstream(f"gpu.module({_ADDRESSES},lower-affine,canonicalize,cse)"),
         # Addresses are constants or sums that are known to be aligned. Rows that loaded
         # numbers tell are one row to the second once the first has loaded these once.
