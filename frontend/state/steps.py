@@ -8,7 +8,7 @@ import functools
 import operator
 import types
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -116,9 +116,20 @@ def parts_builder(parts: tuple[Source, ...]) -> BuildParts:
         return lambda env: [part.build(env) for part in parts]
     run = run_of_outputs(parts)
     if run is not None:
-        return lambda env: list(env.outputs[run])
+        return lambda env: list(outputs_of(env.outputs, run))
     pick = operator.itemgetter(*found)
     return lambda env: list(pick(env.outputs))
+
+
+def outputs_of(outputs: Sequence[Any], run: slice) -> Sequence[Any]:
+    """Return some outputs.
+
+    Raises:
+        IndexError: There are not as many: who runs the graph has made an error.
+    """
+    if len(outputs) < run.stop:
+        raise IndexError(f"a graph gave {len(outputs)} results, not {run.stop}")
+    return outputs[run]
 
 
 def run_of_outputs(parts: tuple[Source, ...]) -> slice | None:
@@ -240,7 +251,7 @@ class Mock:
         """Rebuild objects, repeat writes and return the result of the call."""
         if self.collected is not None:
             make, run = self.collected
-            return make(outputs[run])
+            return make(outputs_of(outputs, run))
         env = Environment(fetched, outputs, [None] * self.made)
         for step in self.steps:
             step.run(env)

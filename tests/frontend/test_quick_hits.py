@@ -88,6 +88,17 @@ def test_containers_are_new_and_hold_the_same(name: str, backend: str) -> None:
     assert len({*map(id, seen)}) == len(seen)
 
 
+@pytest.mark.parametrize("name", ["list", "tuple", "part"])
+def test_results_that_are_missing_are_an_error(name: str) -> None:
+    def backend(graph: Any, inputs: Any) -> Any:
+        return lambda *inputs: graph(*inputs)[:1]
+
+    fast = frontend.trace(lambda x: RESULTS[name](x + 1, x * 2, x - 3), backend=backend)
+    fast(torch.ones(2))
+    with pytest.raises(IndexError):
+        fast(torch.ones(2))
+
+
 def test_a_list_is_made_beside_hooks_on_saved_tensors() -> None:
     """Hits that only make objects are no others for programs that are watched."""
     held: list[Tensor] = []
