@@ -12,11 +12,12 @@ import functools
 import sys
 import threading
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
+T = TypeVar("T")
 _WORD_BYTES: Final = 8
 # Versions whose c10/core/TensorImpl.h has these words and no others: that of the class,
 # counts, storage, what autograd knows, names and symbolic sizes, version, the object in
@@ -109,16 +110,25 @@ def tensor_words() -> TensorWords | None:
     version = ".".join(torch.__version__.split(".")[:2])
     if version not in _KNOWN_VERSIONS or sys.maxsize < 1 << 32:
         return None
-    found: list[TensorWords] = []
+    return without_modes(_find_words)
 
-    def look() -> None:
-        holder = tensor_holder()
-        if holder is not None and _tell_forms():
-            found.extend(_with_autograd(holder))
 
-    # The caller's modes would see what is done, and change it.
-    thread = threading.Thread(target=look, name="magweld-words")
-    thread.start()
+def _find_words() -> TensorWords | None:
+    holder = tensor_holder()
+    return _with_autograd(holder) if holder is not None and _tell_forms() else None
+
+
+def without_modes(find: Callable[[], T]) -> T | None:
+    """Return what a function finds where no mode of the caller's is: in a thread.
+
+    A mode would see what is done, and change it. None if there can be no thread.
+    """
+    found: list[T] = []
+    thread = threading.Thread(target=lambda: found.append(find()), name="magweld-words")
+    try:
+        thread.start()
+    except RuntimeError:
+        return None
     thread.join()
     return found[0] if found else None
 
@@ -162,7 +172,7 @@ def _kinds_differ(tensor: Tensor, other: Tensor) -> int:
     return (words_of(tensor)[_KIND] ^ words_of(other)[_KIND]) & ~_FREE_FLAGS
 
 
-def _with_autograd(holder: int) -> list[TensorWords]:
+def _with_autograd(holder: int) -> TensorWords | None:
     """Return where words are, if it is found out what autograd knows of a tensor."""
     leaf = torch.ones(2, dtype=torch.float32, device="cpu", requires_grad=True)
     made = leaf * 2
@@ -170,8 +180,8 @@ def _with_autograd(holder: int) -> list[TensorWords]:
     wants = _cleared_by(leaf, lambda: leaf.requires_grad_(False), 1)
     function = _cleared_by(made, made.detach_, _WORD_BYTES)
     if len(wants) != 1 or len(function) != 1:
-        return []
-    return [TensorWords(holder, meta_class, wants[0], function[0])]
+        return None
+    return TensorWords(holder, meta_class, wants[0], function[0])
 
 
 def _cleared_by(tensor: Tensor, action: Callable[[], object], size: int) -> list[int]:

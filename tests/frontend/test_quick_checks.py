@@ -381,6 +381,16 @@ def test_words_of_another_layout_are_not_trusted(
     assert tensor_words.__wrapped__() == tensor_words()
 
 
+def test_without_threads_torch_is_asked_about_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def start(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert tensor_words.__wrapped__() is None
+
+
 def test_threads_ask_at_once() -> None:
     tensors = [plain() for _ in range(30)]
     check = quick_check(tensors, [frozenset()] * 30)

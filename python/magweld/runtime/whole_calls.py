@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +30,7 @@ from magweld.codegen.whole_call import (
 from magweld.runtime.layout import Layout, Signature
 from magweld.runtime.machine import HOST
 from magweld.short_repr import short_repr
-from magweld.tensor_words import tensor_holder
+from magweld.tensor_words import tensor_holder, without_modes
 
 # Torch's interface for C, and what gives a new tensor its object in Python.
 _CPU_LIBRARY: Final = "libtorch_cpu.so"
@@ -117,16 +116,7 @@ def native_calls() -> NativeFunction | None:
     module = ir.Module(NAME)
     define_call(module, found)
     calls = NativeFunction(NAME, module, TAKES_ONE)
-    return calls if _in_thread(functools.partial(_makes_results, calls)) else None
-
-
-def _in_thread(test: Callable[[], bool]) -> bool:
-    """Return what a test finds where no mode of the caller's is."""
-    found: list[bool] = []
-    thread = threading.Thread(target=lambda: found.append(test()), name="magweld-test")
-    thread.start()
-    thread.join()
-    return found == [True]
+    return calls if without_modes(functools.partial(_makes_results, calls)) else None
 
 
 def _torch_calls() -> TorchCalls | None:
