@@ -87,11 +87,10 @@ class RecordMaker:
         self._note(record, "backend-failed", reason)
         if not self._warned:
             self._warned = True
-            warnings.warn(
-                f"backend-failed: {self._backend.name} raised {reason}; running the"
-                " captured graph through torch",
-                stacklevel=3,
-            )
+            text = f"backend-failed: {self._backend.name} raised {reason}; running the"
+            # Where warnings are errors, the result of the program must not be lost.
+            with contextlib.suppress(UserWarning):
+                warnings.warn(f"{text} captured graph through torch", stacklevel=3)
 
     def _lifted(self, captured: Capture) -> LiftedGraph:
         graph, backend = captured.graph, self._backend

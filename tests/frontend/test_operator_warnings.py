@@ -97,3 +97,16 @@ def test_only_the_operator_that_warns_is_left_to_torch() -> None:
             torch.testing.assert_close(fast(x), program(x), equal_nan=True)
     assert fast.stats()["hits"] == CALLS - 1
     assert fast.stats()["records"] == 1
+
+
+@pytest.mark.parametrize("compile", ["now", "background"])
+def test_no_call_is_lost_where_warnings_are_errors(compile: str) -> None:
+    def program(x: Tensor) -> Tensor:
+        return torch.fft.fft(x).conj()
+
+    fast, x = trace(program, compile=compile), torch.randn(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(CALLS):
+            torch.testing.assert_close(fast(x), program(x))
+            fast.wait()

@@ -21,6 +21,7 @@ from magweld.importer.nodes import (
     results_of,
     values_of,
 )
+from magweld.importer.observation import may_overlap
 from magweld.importer.operators import is_generated
 
 aten = torch.ops.aten
@@ -66,6 +67,22 @@ _SHAPE_READERS = (
     aten.random.to,
     aten.uniform.default,
 )
+
+
+# What fills a tensor draws otherwise where elements have gaps; a functional form fills
+# a copy without gaps.
+_IN_PLACE: Final = {
+    aten.bernoulli.p: aten.bernoulli_.float,
+    aten.cauchy.default: aten.cauchy_.default,
+    aten.exponential.default: aten.exponential_.default,
+    aten.geometric.default: aten.geometric_.default,
+    aten.log_normal.default: aten.log_normal_.default,
+    aten.normal_functional.default: aten.normal_.default,
+    aten.random.default: aten.random_.default,
+    getattr(aten.random, "from"): getattr(aten.random_, "from"),
+    aten.random.to: aten.random_.to,
+    aten.uniform.default: aten.uniform_.default,
+}
 
 
 def take_writes(graph: fx.Graph) -> list[int]:
@@ -148,7 +165,11 @@ def note_strides(graph: fx.Graph) -> None:
     for node in graph.nodes:
         if is_random(node):
             values = map(values_of, node.all_input_nodes)
-            node.meta[OPERAND_STRIDES] = tuple(value.stride() for value in values)
+            strides = tuple(value.stride() for value in values)
+            node.meta[OPERAND_STRIDES] = strides
+            if node.target in _IN_PLACE and strides and _has_gaps(operand(node)):
+                # Its operand is a copy with these strides: operands have no gaps.
+                node.target = _IN_PLACE[node.target]
         elif node.target in _READING_MEMORY:
             value = values_of(operand(node))
             used = value.numel() * value.element_size()
@@ -156,6 +177,14 @@ def note_strides(graph: fx.Graph) -> None:
             if not value.is_contiguous() or not whole or _counts_from_elsewhere(node):
                 name = str(node.target)
                 raise refusals.STORAGE_READ.at_node(node, name)
+
+
+def _has_gaps(node: fx.Node) -> bool:
+    value = values_of(node)
+    if may_overlap(value):
+        return False  # it stands for memory that nobody has written to
+    # A clone of what has no gaps keeps the strides.
+    return bool(torch.empty_like(value, device="meta").stride() != value.stride())
 
 
 def _read_as_memory(graph: fx.Graph) -> set[fx.Node]:
