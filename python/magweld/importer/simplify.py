@@ -129,6 +129,7 @@ def is_hidden_write(node: fx.Node) -> bool:
 def simplify(graph: fx.Graph) -> None:
     """Drop what computes nothing, in place; the order of random operators stays."""
     note_strides(graph)
+    _make_truths(graph)
     kept = _read_as_memory(graph)
     for node in list(graph.nodes):
         rewrite = _REWRITES.get(node.target)
@@ -177,6 +178,29 @@ def note_strides(graph: fx.Graph) -> None:
             if not value.is_contiguous() or not whole or _counts_from_elsewhere(node):
                 name = str(node.target)
                 raise refusals.STORAGE_READ.at_node(node, name)
+
+
+# Which argument is the number that fills a result.
+_FILLING: Final = {
+    aten.full.default: 1,
+    aten.full_like.default: 1,
+    aten.fill.Scalar: 1,
+    aten.masked_fill.Scalar: 2,
+    aten.constant_pad_nd.default: 2,
+}
+
+
+def _make_truths(graph: fx.Graph) -> None:
+    """Make truths of numbers that fill truths: code would take their lowest bit."""
+    for node in graph.nodes:
+        place = _FILLING.get(node.target)
+        if place is None or len(node.args) <= place:
+            continue
+        if values_of(node).dtype is torch.bool and type(node.args[place]) in _NUMBERS:
+            node.update_arg(place, bool(node.args[place]))
+
+
+_NUMBERS: Final = (int, float)
 
 
 def _has_gaps(node: fx.Node) -> bool:
