@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -145,7 +146,68 @@ def test_rows_that_lie_apart_are_joined_by_torch() -> None:
     assert not isinstance(step.at(5), JoinedRows)
 
 
-def test_masks_and_other_types_are_left_to_torch() -> None:
+def attending(
+    made: Tensor, mask: Tensor | None = None, *, is_causal: bool = False
+) -> Tensor:
+    """Attend among the rows of a sequence, those of all heads side by side."""
+    batch, length, _ = made.shape
+    parts = made.view(batch, length, 3, HEADS, SIZE).unbind(2)
+    q, k, v = (part.transpose(1, 2) for part in parts)
+    mixed = F.scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal)
+    return mixed.transpose(1, 2).reshape(batch, length, HEADS * SIZE)
+
+
+def sequence(length: int, batch: int = 2) -> Tensor:
+    """Return what `attending` takes."""
+    return torch.randn(batch, length, 3 * HEADS * SIZE)
+
+
+LENGTHS = (1, 2, 3, 7, 15, 16, 17, 63, 64, 65, 127, 200)
+# Of (batch, heads, rows, keys).
+MASKS: dict[str, Callable[[int], tuple[int, ...]]] = {
+    "keys": lambda n: (2, 1, 1, n),
+    "rows": lambda n: (n, n),
+    "heads": lambda n: (1, HEADS, n, n),
+    "scores": lambda n: (2, HEADS, n, n),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_attention_with_a_mask_is_one_call(name: str) -> None:
+    shape = MASKS[name]
+    step = Step(attending, [sequence(LENGTH), torch.randn(shape(LENGTH))])
+    for length in LENGTHS:
+        mask = torch.randn(shape(length))
+        mask[torch.rand(shape(length)) < 0.3] = -torch.inf
+        tensors = [sequence(length), mask]
+        (result,) = step(length, tensors)
+        expected = attending(*tensors)
+        assert result.stride() == expected.stride()
+        torch.testing.assert_close(result, expected)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_attention_without_a_mask_is_one_call(is_causal: bool) -> None:
+    function = functools.partial(attending, is_causal=is_causal)
+    step = Step(function, [sequence(LENGTH)])
+    for length in LENGTHS:
+        tensors = [sequence(length)]
+        (result,) = step(length, tensors)
+        torch.testing.assert_close(result, function(*tensors))
+
+
+def test_attention_that_ends_a_step_is_dense() -> None:
+    def attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v)
+
+    step = Step(attended, [torch.randn(2, HEADS, LENGTH, SIZE) for _ in range(3)])
+    tensors = [torch.randn(2, HEADS, 21, SIZE) for _ in range(3)]
+    (result,) = step(21, tensors)
+    assert result.is_contiguous()
+    torch.testing.assert_close(result, attended(*tensors))
+
+
+def test_a_cache_is_attended_to_with_a_mask() -> None:
     def masked(made: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Any:
         parts = made.unflatten(-1, (3, HEADS, SIZE)).unbind(-3)
         q, k, v = (part.transpose(1, 2) for part in parts)
@@ -153,6 +215,19 @@ def test_masks_and_other_types_are_left_to_torch() -> None:
         return k, v, F.scaled_dot_product_attention(q, k, v, mask)
 
     step = Step(masked, [*cached(LENGTH), torch.randn(1, LENGTH + 1)])
+    for length in (1, 15, 64, 200):
+        tensors = [*cached(length), torch.randn(1, length + 1)]
+        *joined, result = step(length, tensors)
+        *copied, expected = masked(*tensors)
+        assert all(map(torch.equal, joined, copied))
+        torch.testing.assert_close(result, expected)
+
+
+def test_masks_with_gaps_and_other_types_are_left_to_torch() -> None:
+    def masked(made: Tensor, mask: Tensor) -> Tensor:
+        return attending(made, mask.transpose(0, 1))
+
+    step = Step(masked, [sequence(LENGTH), torch.randn(LENGTH, LENGTH)])
     assert not isinstance(step.at(5), JoinedRows)
     step = Step(decoding, [tensor.double() for tensor in cached(LENGTH)])
     assert not isinstance(step.at(5), JoinedRows)

@@ -134,7 +134,10 @@ def _behind(code: Emitter, address: Any, words: Any) -> Any:
 
 
 def _tensor(code: Emitter, addresses: Any, number: Any, behind: Any) -> Any:
-    """Return an address some bytes behind that of a tensor."""
-    slot = code.builder.gep(addresses, [number], source_etype=WORD)
-    address = code.sum(code.builder.load(slot, typ=WORD), behind)
-    return code.builder.inttoptr(address, POINTER)
+    """Return an address some bytes behind that of a tensor; 0 if its number is none."""
+    builder, zero = code.builder, code.word(0)
+    is_none = builder.icmp_signed("<", number, zero)
+    place = builder.select(is_none, zero, number)
+    slot = builder.gep(addresses, [place], source_etype=WORD)
+    address = code.sum(builder.load(slot, typ=WORD), behind)
+    return builder.inttoptr(builder.select(is_none, zero, address), POINTER)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
+
+import torch
 
 from magweld.codegen.attention_kernels import MOST_ROWS, room_floats
 from magweld.codegen.attention_words import DISTANCES, Word
 from magweld.codegen.joined_words import ADDRESSED, Copy
 from magweld.codegen.shared_code import float_lanes
 from magweld.importer.sized_attention import SHARED_PRODUCTS, scale_bits
-from magweld.importer.strides import Strided
+from magweld.importer.strides import Strided, viewed
+
+aten = torch.ops.aten
 
 _FLOAT_BYTES: Final = 4
 # Blocks of rows of one copy, at most.
@@ -82,14 +87,41 @@ def with_numbers(block: Block, numbers: Numbers) -> Block:
     return tuple(found)
 
 
+def spread_mask(mask: Placed | None, scores: tuple[int, ...]) -> Placed | None:
+    """Return a mask with an element for each score; None if its rows have gaps.
+
+    Args:
+        mask: Where it lies, if that is known.
+        scores: Shape of the scores.
+    """
+    if mask is None:
+        return None
+    spread = viewed(aten.expand.default, mask.strided, scores)
+    if spread is None or spread.strides[-1] != 1:
+        return None
+    return Placed(mask.number, spread)
+
+
+def by_rows(shape: Sequence[int]) -> Strided:
+    """Return a tensor of heads that lies row by row, those of all heads side by side.
+
+    Args:
+        shape: [batches, heads, rows, size].
+    """
+    batches, heads, rows, size = shape
+    strides = (rows * heads * size, size, heads * size, 1)
+    return Strided((batches, heads, rows, size), strides)
+
+
 @dataclass(frozen=True)
 class Attention:
-    """Attention without a mask, between tensors that `is_plain` has let pass.
+    """Attention between tensors that `is_plain` has let pass.
 
     Attributes:
         query: [batches, heads, rows, size].
         key: [batches, heads, keys, size].
         value: The same.
+        mask: [batches, heads, rows, keys], what is added to scores; None for nothing.
         result: Of the shape of the query.
         is_causal: Row i sees the keys 0..i.
         scale: Factor of the scores; 1/sqrt(size) where None.
@@ -98,6 +130,7 @@ class Attention:
     query: Placed
     key: Placed
     value: Placed
+    mask: Placed | None
     result: Placed
     is_causal: bool
     scale: float | None
@@ -128,14 +161,18 @@ class Attention:
             threads: How many there are.
             numbers: Of tensors.
         """
-        tensors = (self.query, self.key, self.value, self.result)
         used = min(threads, self._words[Word.ITEMS])
         words = {
             **self._words,
             Word.THREADS: used if self.products >= SHARED_PRODUCTS else 1,
         }
-        which = (numbers[one.number] for one in tensors)
+        which = (-1 if one is None else numbers[one.number] for one in self._tensors)
         return (*which, *(words.get(word, 0) for word in Word))
+
+    @property
+    def _tensors(self) -> tuple[Placed | None, ...]:
+        """The tensors whose addresses the words have, in their order."""
+        return (self.query, self.key, self.value, self.mask, self.result)
 
     @property
     def _part(self) -> int:
@@ -160,8 +197,9 @@ class Attention:
             Word.SCALE: scale_bits(self.scale, size),
             Word.IS_CAUSAL: int(self.is_causal),
         }
-        tensors = (self.query, self.key, self.value, self.result)
-        for word, one in zip(ADDRESSED, tensors, strict=True):
+        for word, one in zip(ADDRESSED, self._tensors, strict=True):
+            if one is None:
+                continue
             words[word] = one.bytes_before
             for dim in range(3):
                 words[Word(DISTANCES[word] + dim)] = one.strided.strides[dim]

@@ -1,7 +1,7 @@
 """Owns steps that join rows and attend to them: one call of native code for each.
 
-A cache that grows, of which a query sees all: between calls of torch for a few rows
-passes more time than in them.
+A cache that grows, of which a query sees all, or the attention of an encoder: between
+calls of torch for a few rows passes more time than in them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from magweld.importer.joined_blocks import (
     Block,
     Numbers,
     Placed,
+    by_rows,
     copies,
+    spread_mask,
     with_numbers,
 )
 from magweld.importer.nodes import argument, operand, tensors_of
@@ -134,7 +136,7 @@ class JoinedRows:
 
 
 def may_join_rows(run: Sequence[fx.Node]) -> bool:
-    """Tell whether operators join rows in f32, and may do nothing else.
+    """Tell whether operators join rows or attend in f32, and may do nothing else.
 
     Args:
         run: Operators that run one after another; those of views may be among them.
@@ -145,7 +147,8 @@ def may_join_rows(run: Sequence[fx.Node]) -> bool:
         for one in (node, *node.all_input_nodes)
         for tensor in tensors_of(one)
     ]
-    return any(node.target is aten.cat.default for node in run) and all(
+    joins = (n.target is aten.cat.default or is_native_attention(n) for n in run)
+    return any(joins) and all(
         one.dtype is torch.float32 and one.device.type == "cpu" for one in tensors
     )
 
@@ -164,15 +167,18 @@ def joined_rows(
         operands: Dense tensors that they read.
         at: Returns what arguments of operators are for these sizes.
     """
-    making = _Making(operands, at)
+    making = _Making(operands, at, shown[-1])
     return making.made(shown) if all(map(making.add, run)) else None
 
 
 class _Making:
     """A step that is being made."""
 
-    def __init__(self, operands: Mapping[fx.Node, Strided], at: At) -> None:
+    def __init__(
+        self, operands: Mapping[fx.Node, Strided], at: At, last: fx.Node
+    ) -> None:
         self._at = at
+        self._last = last
         self._operands = len(operands)
         self._places = {
             node: Placed(number, strided)
@@ -194,18 +200,21 @@ class _Making:
         return self._view(node)
 
     def made(self, shown: Sequence[fx.Node]) -> JoinedRows | None:
-        """Return the step; None if views are returned."""
-        numbers = []
+        """Return the step; None if parts of what it makes are returned."""
+        numbers: list[int] = []
+        forms = [*self._results]
         for node in shown:
             place = self._places[node]
             number = place.number - self._operands
-            if number < 0 or place.strided is not self._results[number]:
+            is_own = number >= 0 and number not in numbers
+            if not is_own or not place.strided.is_all_of(self._results[number]):
                 return None
+            forms[number] = Strided.dense(place.strided.shape)
             numbers.append(number)
         return JoinedRows(
             tuple(self._copies),
             tuple(self._attentions),
-            tuple((one.shape, one.strides, torch.float32) for one in self._results),
+            tuple((one.shape, one.strides, torch.float32) for one in forms),
             tuple(numbers),
             is_native_attention(shown[-1]),
             self._floats,
@@ -222,11 +231,11 @@ class _Making:
             self._view(node)
         return self._places.get(node)
 
-    def _result(self, node: fx.Node, shape: Sequence[int]) -> Placed:
+    def _result(self, node: fx.Node, form: Strided) -> Placed:
         """Return the place of what a node makes."""
         number = self._operands + len(self._results)
-        self._results.append(Strided.dense(shape))
-        self._places[node] = placed = Placed(number, self._results[-1])
+        self._results.append(form)
+        self._places[node] = placed = Placed(number, form)
         return placed
 
     def _take(self, node: fx.Node) -> bool:
@@ -253,7 +262,7 @@ class _Making:
         parts: Any = node.args[0]
         shape = tuple(map(self._at, tensors_of(node)[0].shape))
         dim = argument(node, "dim") % len(shape)
-        target, before = self._result(node, shape), 0
+        target, before = self._result(node, Strided.dense(shape)), 0
         for source in map(self._place, parts):
             # Nothing is computed before all copies.
             if source is None or source.number >= self._operands:
@@ -270,17 +279,22 @@ class _Making:
         return bool(before == math.prod(shape[dim:]))
 
     def _attend(self, node: fx.Node) -> bool:
-        """Add attention without a mask."""
-        places = [self._place(operand(node, number)) for number in range(3)]
-        query, key, value = places
+        """Add attention."""
+        query, key, value = (self._place(operand(node, n)) for n in range(3))
         if query is None or key is None or value is None:
             return False
-        tensors = (query.strided, key.strided, value.strided)
-        is_masked = argument(node, "attn_mask") is not None
-        if is_masked or not Attention.is_plain(*tensors):
+        if not Attention.is_plain(query.strided, key.strided, value.strided):
             return False
-        # What it reads is there: attentions run in their order, behind all copies.
-        result = self._result(node, query.strided.shape)
+        shape = query.strided.shape
+        given = argument(node, "attn_mask")
+        mask: Placed | None = None
+        if given is not None:
+            mask = spread_mask(self._place(given), (*shape[:3], key.strided.shape[2]))
+            if mask is None:
+                return False
+        # They run in their order, behind all copies; what ends a step is dense.
+        ends = node is self._last
+        result = self._result(node, Strided.dense(shape) if ends else by_rows(shape))
         how = bool(argument(node, "is_causal")), argument(node, "scale")
-        self._attentions.append(Attention(query, key, value, result, *how))
+        self._attentions.append(Attention(query, key, value, mask, result, *how))
         return True

@@ -46,6 +46,15 @@ class Strided:
                 runs.append((extent, stride))
         return runs
 
+    def is_all_of(self, memory: Strided) -> bool:
+        """Whether it has all elements of another tensor in the order of memory.
+
+        Args:
+            memory: One without gaps, of whose memory this is a view.
+        """
+        count = math.prod(memory.shape)
+        return math.prod(self.shape) == count and self.runs in ([], [(count, 1)])
+
 
 def viewed(target: object, source: Strided, *args: Any) -> Strided | None:
     """Return the view that an operator makes, None if it makes none, or none known.
