@@ -70,6 +70,7 @@ class WarningWatch:
         finally:
             if _MODULE._showwarnmsg is noted:
                 _MODULE._showwarnmsg = show
+            del noted  # it refers to itself, and to the frame
 
 
 def _show_at(frame: FrameType, message: Any) -> None:
