@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 import threading
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from types import FrameType, FunctionType
 from typing import Any, Final
 
@@ -25,6 +27,10 @@ class WarningWatch:
     def __init__(self) -> None:
         self.seen = False
         self._thread = threading.get_ident()
+
+    def is_observing(self) -> bool:
+        """Whether the thread is the one that observes."""
+        return threading.get_ident() == self._thread
 
     def call(self, frame: FrameType | None, func: Any, args: Any, kwargs: Any) -> Any:
         """Call an operator as a frame of the program does.
@@ -48,29 +54,44 @@ class WarningWatch:
             co_filename=place[0], co_firstlineno=place[1] - 1, co_name=code.co_name
         )
         call = FunctionType(own, {"__name__": name, "__builtins__": builtins})
-        show = _MODULE._showwarnmsg
-
-        def noted(message: Any) -> None:
-            if threading.get_ident() != self._thread:
-                show(message)
-                return
-            self.seen = True
-            if (message.filename, message.lineno) != place:
-                show(message)
-                return
-            _MODULE._showwarnmsg = show
-            try:
-                _show_at(frame, message)
-            finally:
-                _MODULE._showwarnmsg = noted
-
+        noted = _Noted(self, frame, place, _MODULE._showwarnmsg)
         _MODULE._showwarnmsg = noted
         try:
             return call(func, args, kwargs)
         finally:
             if _MODULE._showwarnmsg is noted:
-                _MODULE._showwarnmsg = show
-            del noted  # it refers to itself, and to the frame
+                _MODULE._showwarnmsg = noted.show
+
+
+@dataclass(frozen=True)
+class _Noted:
+    """Shows warnings, and notes those of the thread that observes.
+
+    Attributes:
+        watch: Takes note.
+        frame: The frame of the program.
+        place: File and line of the call that is one of its own.
+        show: Shows a warning.
+    """
+
+    watch: WarningWatch
+    frame: FrameType
+    place: tuple[str, int]
+    show: Callable[[Any], None]
+
+    def __call__(self, message: Any) -> None:
+        if not self.watch.is_observing():
+            self.show(message)
+            return
+        self.watch.seen = True
+        if (message.filename, message.lineno) != self.place:
+            self.show(message)
+            return
+        _MODULE._showwarnmsg = self.show
+        try:
+            _show_at(self.frame, message)
+        finally:
+            _MODULE._showwarnmsg = self
 
 
 def _show_at(frame: FrameType, message: Any) -> None:

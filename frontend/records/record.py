@@ -104,7 +104,7 @@ class Record:
         self._has_run: Callable[..., Any] | None = None
         self._run_alike: Callable[[list[Any]], Any] | None = None
         self._harmless = self.failing.harmless
-        self._acts = self.mock.acts
+        self._acts = bool(self.mock.steps)
         self._plain = (
             self.mock.result.index
             if not self.mock.steps and isinstance(self.mock.result, Output)

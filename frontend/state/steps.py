@@ -223,12 +223,6 @@ class Mock:
     made: int
 
     @functools.cached_property
-    def acts(self) -> bool:
-        """Whether a hit does more than to make objects."""
-        calls = (step for step in self.steps if isinstance(step, Call))
-        return not all(isinstance(call.target, Made) for call in calls)
-
-    @functools.cached_property
     def collected(self) -> tuple[Callable[[Any], Any], slice] | None:
         """What makes up the result, and of which outputs, if a hit does nothing else.
 

@@ -11,7 +11,7 @@
 // CHECK-NOT:     gpu.barrier
 // CHECK:         %[[THREAD:.+]] = gpu.thread_id x
 // A thread has two pieces of four neighbours.
-// CHECK:         memref.reinterpret_cast %[[X]] to offset: [%{{.+}}], sizes: [1, 2, 4], strides: [2048, 256, 1]
+// CHECK:         memref.reinterpret_cast %[[X]] to offset: [%{{.+}}], sizes: [1, 2, 4], strides: [512, 256, 1]
 // CHECK:         vector.load %{{.+}} {alignment = 16 : i64}
 // CHECK:         llvm.call_intrinsic "llvm.exp2.f32"
 // CHECK:         vector.store %{{.+}} {alignment = 16 : i64}

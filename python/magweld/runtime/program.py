@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from math import inf
 from time import perf_counter
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 from torch.autograd import profiler
@@ -32,7 +33,9 @@ from magweld.runtime.names import step_names
 from magweld.runtime.native_steps import NativeStep, native_steps
 from magweld.runtime.tiling import Action
 from magweld.runtime.validation import check_parts, check_program, check_sizes
-from magweld.runtime.whole_calls import WholeCall
+
+if TYPE_CHECKING:
+    from magweld.runtime.whole_calls import WholeCall
 
 _logger = logging.getLogger(__name__)
 
