@@ -71,6 +71,13 @@ def call(
     """Emit a call of a function of Python's interface in C, where it is now."""
     found = getattr(ctypes.pythonapi, name)
     address = ctypes.cast(found, ctypes.c_void_p).value or 0
+    return call_at(builder, address, result, arguments)
+
+
+def call_at(
+    builder: ir.IRBuilder, address: int, result: Any, arguments: Sequence[Any]
+) -> Any:
+    """Emit a call of the function that is at an address."""
     kind = ir.FunctionType(result, [argument.type for argument in arguments])
     function = builder.inttoptr(ir.Constant(WORD, address), kind.as_pointer())
     return builder.call(function, arguments)

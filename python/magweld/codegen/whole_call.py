@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from llvmlite import ir
 
 from magweld.codegen.emitter import POINTER, VOID, WORD, Emitter
-from magweld.codegen.python_functions import call, give
+from magweld.codegen.python_functions import call, call_at, give
 
 NAME: Final = "start_call"
 _WORD_BYTES: Final = 8
@@ -186,10 +186,7 @@ class _Call:
         call(builder, "PyEval_RestoreThread", VOID, [state])
 
     def _torch_call(self, address: int, result: Any, arguments: Sequence[Any]) -> Any:
-        kind = ir.FunctionType(result, [argument.type for argument in arguments])
-        builder = self._code.builder
-        function = builder.inttoptr(ir.Constant(WORD, address), kind.as_pointer())
-        return builder.call(function, arguments)
+        return call_at(self._code.builder, address, result, arguments)
 
     def _require(self, condition: Any, otherwise: ir.Block) -> None:
         builder = self._code.builder

@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
-import torch
 from llvmlite import ir
 from torch import Tensor
 
 from magweld.runtime.machine import WriteAddresses
+from magweld.runtime.torch_library import CPU_LIBRARY, torch_address
 from magweld.tensor_words import tensor_holder
 
 WRITER_SYMBOL = "magweld_write_addresses"
 _WORD, _POINTER, _BYTE = ir.IntType(64), ir.PointerType(), ir.IntType(8)
 _STATUS = ir.IntType(32)
-_LIBRARY, _ASKED = "libtorch_cpu.so", "aoti_torch_get_data_ptr"
+_ASKED = "aoti_torch_get_data_ptr"
 # It works on Python's objects, so it keeps the lock of the interpreter.
 _TYPE = ctypes.PYFUNCTYPE(
     ctypes.c_int64, ctypes.py_object, ctypes.c_void_p, *[ctypes.c_int64] * 4
@@ -64,20 +63,9 @@ def address_writer(function: int) -> WriteAddresses | None:
 
 @cache
 def _interface() -> _Interface | None:
-    path = Path(torch.__file__).parent / "lib" / _LIBRARY
-    holder = tensor_holder()
-    if holder is None or not path.exists():
-        return None
-    # It is loaded: this counts a reference and runs nothing.
-    asked = _address(getattr(ctypes.CDLL(str(path)), _ASKED, None))
-    item = _address(ctypes.pythonapi.PyList_GetItem)
-    return _Interface(holder, item, asked) if asked and item else None
-
-
-def _address(function: object) -> int:
-    if function is None:
-        return 0
-    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+    holder, asked = tensor_holder(), torch_address(CPU_LIBRARY, _ASKED)
+    item = ctypes.cast(ctypes.pythonapi.PyList_GetItem, ctypes.c_void_p).value
+    return _Interface(holder, item, asked) if holder and asked and item else None
 
 
 def define_writer(module: ir.Module) -> None:

@@ -11,7 +11,6 @@ import functools
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -29,12 +28,16 @@ from magweld.codegen.whole_call import (
 )
 from magweld.runtime.layout import Layout, Signature
 from magweld.runtime.machine import HOST
+from magweld.runtime.torch_library import (
+    CPU_LIBRARY,
+    PYTHON_LIBRARY,
+    torch_address,
+    torch_library,
+)
 from magweld.short_repr import short_repr
 from magweld.tensor_words import tensor_holder, without_modes
 
-# Torch's interface for C, and what gives a new tensor its object in Python.
-_CPU_LIBRARY: Final = "libtorch_cpu.so"
-_PYTHON_LIBRARY: Final = "libtorch_python.so"
+# What gives a new tensor its object in Python.
 _WRAP: Final = "_Z16THPVariable_WrapON2at10TensorBaseE"
 
 
@@ -120,30 +123,17 @@ def native_calls() -> NativeFunction | None:
 
 
 def _torch_calls() -> TorchCalls | None:
-    python = _library(_PYTHON_LIBRARY)
     holder, device = tensor_holder(), _number("aoti_torch_device_type_cpu")
-    if python is None or holder is None or device is None:
+    if holder is None or device is None:
         return None
     names = ("get_data_ptr", "empty_strided", "delete_tensor_object")
     address, empty, release = (
-        _address(_library(_CPU_LIBRARY), f"aoti_torch_{name}") for name in names
+        torch_address(CPU_LIBRARY, f"aoti_torch_{name}") for name in names
     )
-    wrap = _address(python, _WRAP)
+    wrap = torch_address(PYTHON_LIBRARY, _WRAP)
     if not all((address, empty, release, wrap)):
         return None
     return TorchCalls(holder, address, empty, wrap, release, device)
-
-
-@functools.cache
-def _library(name: str) -> ctypes.CDLL | None:
-    path = Path(torch.__file__).parent / "lib" / name
-    # It is loaded: this counts a reference and runs nothing.
-    return ctypes.CDLL(str(path)) if path.exists() else None
-
-
-def _address(library: ctypes.CDLL | None, name: str) -> int:
-    function = getattr(library, name, None)
-    return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 @functools.cache
@@ -153,7 +143,7 @@ def _number_of(dtype: torch.dtype) -> int | None:
 
 
 def _number(function: str) -> int | None:
-    found: Any = getattr(_library(_CPU_LIBRARY), function, None)
+    found: Any = getattr(torch_library(CPU_LIBRARY), function, None)
     return None if found is None else int(found())
 
 
