@@ -96,10 +96,10 @@ def run(options: argparse.Namespace) -> int:
         return 2
     end = time.monotonic() + options.seconds
     report: dict[str, Any] = {
-        "device": torch.cuda.get_device_name(),
+        "machine": torch.cuda.get_device_name(),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "commit": read_pack(options.folder)[0],
-        "torch": torch.__version__,
+        "versions": {"torch": torch.__version__},
         "ceilings": ceilings(CurrentGpu()),
     }
     torch.cuda.empty_cache()
@@ -163,7 +163,7 @@ def write(
 ) -> None:
     """Write what is known so far: a run may be ended at any time."""
     options.output.mkdir(parents=True, exist_ok=True)
-    rows = [outcome.as_dict() for outcome in outcomes]
+    rows = [outcome.result() for outcome in outcomes]
     text = json.dumps({**report, "results": rows}, indent=1)
     (options.output / "gpu.json").write_text(text + "\n")
     table = "\n".join(map(row, outcomes))

@@ -66,9 +66,20 @@ class Outcome:
     times: dict[str, float] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON data."""
-        return {**asdict(self.packed), **asdict(self), "packed": None}
+    def result(self) -> dict[str, Any]:
+        """Return it as a result of a report, with times in milliseconds."""
+        packed = {
+            key: value
+            for key, value in asdict(self.packed).items()
+            if (key, value) != ("library", LIBRARIES[0])
+        }
+        return {
+            **packed,
+            "milliseconds": {peer: us / 1e3 for peer, us in self.times.items()},
+            "error": self.error,
+            "torch_error": self.torch_error,
+            "problems": self.problems,
+        }
 
 
 def one_of(packed: Packed) -> tuple[str, str, str, str]:

@@ -101,15 +101,19 @@ def cell_table(report: Report) -> Iterator[str]:
 def _origin(report: Report) -> str:
     facts = report.facts
     versions = facts.get("versions", {})
-    used = facts.get("capability", {})
+    used = facts.get("capability")
     scripts = [run.command for run in RUNS if run.name == report.name]
     start = f"By `benchmarks/{scripts[0]}`, on" if scripts else "On"
-    return (
-        f"{start} {facts.get('machine')}, {facts.get('threads')} of"
-        f" {facts.get('cores')} cores, {facts.get('date')}, commit"
-        f" {facts.get('commit')}, torch {versions.get('torch')} ({used.get('torch')}),"
-        f" ours {used.get('magweld')}."
-    )
+    parts = [f"{start} {facts.get('machine')}"]
+    if "cores" in facts:
+        parts.append(f"{facts.get('threads')} of {facts.get('cores')} cores")
+    torch = f"torch {versions.get('torch')}"
+    parts += [f"{facts.get('date')}", f"commit {facts.get('commit')}"]
+    if used:
+        parts += [f"{torch} ({used.get('torch')})", f"ours {used.get('magweld')}"]
+    else:
+        parts.append(torch)
+    return ", ".join(parts) + "."
 
 
 def table(report: Report) -> Iterator[str]:

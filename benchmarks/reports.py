@@ -13,7 +13,10 @@ OURS = "magweld"
 # What ours is compared with; further names of a report are ways of our own.
 PEERS = ("eager", "torch.compile", "max-autotune", "onnxruntime", "iree")
 # What tells the rows of a report apart.
-_KEYS = ("case", "model", "program", "kernel", "peer", "batch", "threads", "dtype")
+_KEYS = (
+    *("case", "model", "program", "kernel", "peer", "batch", "threads", "dtype"),
+    *("target", "library"),
+)
 
 
 class ReportError(ValueError):

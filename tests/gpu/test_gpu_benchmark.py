@@ -33,6 +33,7 @@ cases = importlib.import_module("gpu_cases")
 device_cases = importlib.import_module("device_cases")
 gpu = importlib.import_module("gpu")
 processes = importlib.import_module("gpu_processes")
+reports = importlib.import_module("reports")
 outcomes = importlib.import_module("gpu_outcomes")
 worker = importlib.import_module("gpu_worker")
 
@@ -130,10 +131,13 @@ def test_what_fails_is_a_row(tmp_path: Path) -> None:
         "eager": pytest.approx(3.0),
         "eager-graph": pytest.approx(2.0),
     }
-    gpu.write(options(tmp_path), {"device": "none"}, [outcome])
+    gpu.write(options(tmp_path), {"machine": "none"}, [outcome])
     written = json.loads((tmp_path / "gpu.json").read_text())
     assert written["results"][0]["problems"] == outcome.problems
-    assert written["results"][0]["case"] == "add-norm"
+    report = reports.read_report(tmp_path / "gpu.json")
+    assert report.facts == {"machine": "none"}
+    assert report.rows[0].name.startswith("add-norm ")
+    assert report.rows[0].speed("eager") == pytest.approx(3.0)
 
 
 FAKE = """

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import runpy
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,3 +184,15 @@ def test_tables_and_plots_have_each_case(tmp_path: Path) -> None:
     again = run("render_results.py", tmp_path)
     assert again.returncode == 0
     assert (tmp_path / "subgraphs-t1.svg").read_text() == svg
+
+
+def test_the_page_of_the_stored_results_is_made_of_the_stored_reports(
+    tmp_path: Path,
+) -> None:
+    stored = BENCHMARKS / "results"
+    for file in stored.glob("*.json"):
+        shutil.copy(file, tmp_path)
+    done = run("render_results.py", tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "README.md").read_text()
+    assert page == (stored / "README.md").read_text()
