@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from recording import Operators, record
-from torch import Tensor
+from torch import Tensor, fx
 from torch.nn import functional as F
 
 from magweld.artifact import StandIns
@@ -74,12 +74,26 @@ class Step:
         """Run it, with no operator of torch, and return its results."""
         code = self.at(size)
         assert isinstance(code, JoinedRows)
-        inputs = self.external.node.graph.find_nodes(op="placeholder")
-        given = [tensors[inputs.index(one)] for one in self.external.operands]
+        given = self.operands(tensors)
         with Operators() as ran:
             *first, last = code(*given)
         assert not ran.names
         return [*first, last[0] if isinstance(last, tuple) else last]
+
+    def operands(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Return what the step takes, of what the function takes."""
+        inputs = self.external.node.graph.find_nodes(op="placeholder")
+        known = dict(zip(inputs, tensors, strict=True))
+        return [_made(one, known) for one in self.external.operands]
+
+
+def _made(node: fx.Node, known: dict[fx.Node, Tensor]) -> Tensor:
+    """Return what a node makes in front of the step, which is of no certain size."""
+    if node not in known:
+        make: Any = node.target
+        args, kwargs = fx.map_arg((node.args, node.kwargs), lambda n: _made(n, known))
+        known[node] = make(*args, **kwargs)
+    return known[node]
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -186,6 +200,36 @@ def test_attention_with_a_mask_is_one_call(name: str) -> None:
         torch.testing.assert_close(result, expected)
 
 
+@pytest.mark.parametrize("name", MASKS)
+def test_attention_with_a_mask_of_truths_is_one_call(name: str) -> None:
+    """Also where a row sees no key."""
+    shape = MASKS[name]
+    truths = torch.ones(shape(LENGTH), dtype=torch.bool)
+    step = Step(attending, [sequence(LENGTH), truths])
+    assert step.code.shared_code == [ATTENTION_CODE]
+    for length in LENGTHS:
+        tensors = [sequence(length), torch.rand(shape(length)) < 0.6]
+        (result,) = step(length, tensors)
+        expected = attending(*tensors)
+        assert result.stride() == expected.stride()
+        torch.testing.assert_close(result, expected)
+
+
+def test_a_choice_of_other_numbers_is_added() -> None:
+    def chosen(made: Tensor, mask: Tensor, less: Tensor, more: Tensor) -> Tensor:
+        return attending(made, torch.where(mask[:, None, None], less, more))
+
+    def given(length: int) -> list[Tensor]:
+        mask = torch.rand(2, length) < 0.5
+        return [sequence(length), mask, torch.tensor(-0.5), torch.tensor(2.0)]
+
+    step = Step(chosen, given(LENGTH))
+    for length in LENGTHS:
+        tensors = given(length)
+        (result,) = step(length, tensors)
+        torch.testing.assert_close(result, chosen(*tensors))
+
+
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_attention_without_a_mask_is_one_call(is_causal: bool) -> None:
     function = functools.partial(attending, is_causal=is_causal)
@@ -225,9 +269,14 @@ def test_a_cache_is_attended_to_with_a_mask() -> None:
 
 def test_masks_with_gaps_and_other_types_are_left_to_torch() -> None:
     def masked(made: Tensor, mask: Tensor) -> Tensor:
-        return attending(made, mask.transpose(0, 1))
+        return attending(made, mask.transpose(-1, -2))
 
     step = Step(masked, [sequence(LENGTH), torch.randn(LENGTH, LENGTH)])
     assert not isinstance(step.at(5), JoinedRows)
+    step = Step(masked, [sequence(LENGTH), torch.ones(2, 1, LENGTH, LENGTH) > 0])
+    assert not isinstance(step.at(5), JoinedRows)
+    tensors = [sequence(5), torch.rand(2, 1, 5, 5) < 0.6]
+    (result,) = step.at(5)(*step.operands(tensors))
+    torch.testing.assert_close(result, masked(*tensors))
     step = Step(decoding, [tensor.double() for tensor in cached(LENGTH)])
     assert not isinstance(step.at(5), JoinedRows)

@@ -18,7 +18,7 @@ from magweld.codegen.attention_keys import KEYS, AttentionKeys
 from magweld.codegen.attention_rows import AttentionRows
 from magweld.codegen.attention_words import DISTANCES, Word
 from magweld.codegen.block_products import BlockProducts, Matrix
-from magweld.codegen.emitter import FLOAT, POINTER, WORD, Emitter, define
+from magweld.codegen.emitter import BYTE, FLOAT, POINTER, WORD, Emitter, define
 from magweld.codegen.shared_ranges import SharedRanges, Words
 from magweld.codegen.vector_kernels import VectorKernels
 
@@ -210,12 +210,14 @@ class AttentionKernels(VectorKernels):
         code, builder = words.code, words.code.builder
         row, first, vectors = own
         at = code.sum(rows.first, row)
-        mask = code.at(_row_of(words, Word.MASK, rows, at), first)
         none = builder.inttoptr(code.word(0), POINTER)
+        mask = _mask_of(words, rows, at, first)
         size, lane = words[Word.SIZE], code.product(row, self.lanes)
         arguments = [
             code.at(rooms.scores, code.product(row, KEYS)),
             builder.select(words.is_set(Word.MASK), mask, none),
+            words.pointer(Word.SEEN),
+            words.pointer(Word.UNSEEN),
             builder.sub(_visible(words, code.sum(at, 1)), first),
             vectors,
             code.at(rooms.highest, lane),
@@ -257,6 +259,18 @@ def _row_of(words: Words, tensor: Word, rows: _Rows, row: Any) -> Any:
     places = (rows.batch, rows.head, row)
     offsets = [code.product(at, words[first + n]) for n, at in enumerate(places)]
     return code.at(words.pointer(tensor), *offsets)
+
+
+def _mask_of(words: Words, rows: _Rows, row: Any, first: Any) -> Any:
+    """Return the address of the mask of a row, from a key on."""
+    code = words.code
+    bytes_ = words.pointer(Word.MASK)
+    places = enumerate((rows.batch, rows.head, row))
+    offsets = [code.product(at, words[Word.MASK_BATCH + n]) for n, at in places]
+    offset = code.sum(first, *offsets)
+    is_bytes = words.is_set(Word.SEEN)
+    byte = code.builder.gep(bytes_, [offset], source_etype=BYTE)
+    return code.builder.select(is_bytes, byte, code.at(bytes_, offset))
 
 
 def _visible(words: Words, most: Any) -> Any:

@@ -8,11 +8,13 @@ from enum import IntEnum, auto
 class Word(IntEnum):
     """Addresses, then numbers.
 
-    `MASK` is what is added to scores, or 0. `ROOM` is memory of `SHARE` floats for each
-    thread. A batch has `HEADS` heads, each `ROWS` queries and `KEYS` keys of `SIZE`
-    floats; threads share out `ITEMS`, each `PART` rows of a head, of which a head has
-    `PARTS`. `SCALE` holds the bits of a float. The last ones are distances in floats:
-    between batches, heads and rows of each tensor.
+    `MASK` is what is added to scores, or 0. With `SEEN` and `UNSEEN`, addresses of a
+    float each, or 0, it is of bytes: the first float is added where one is set, the
+    second elsewhere. `ROOM` is memory of `SHARE` floats for each thread. A batch has
+    `HEADS` heads, each `ROWS` queries and `KEYS` keys of `SIZE` floats; threads share
+    out `ITEMS`, each `PART` rows of a head, of which a head has `PARTS`. `SCALE` holds
+    the bits of a float. The last ones are distances in elements: between batches, heads
+    and rows of each tensor.
     """
 
     QUERY = 0
@@ -21,6 +23,8 @@ class Word(IntEnum):
     MASK = auto()
     RESULT = auto()
     ROOM = auto()
+    SEEN = auto()
+    UNSEEN = auto()
     HEADS = auto()
     ROWS = auto()
     KEYS = auto()

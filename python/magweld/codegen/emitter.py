@@ -11,6 +11,7 @@ from llvmlite import ir
 POINTER: Final = ir.PointerType()
 WORD: Final = ir.IntType(64)
 INT: Final = ir.IntType(32)
+BYTE: Final = ir.IntType(8)
 FLOAT: Final = ir.FloatType()
 VOID: Final = ir.VoidType()
 # Tensors begin and end anywhere: no load or store is of an aligned vector.

@@ -39,5 +39,13 @@ class Copy(IntEnum):
 # Words of attention that are addresses. Its block has the numbers of these tensors, in
 # order, -1 for one that there is not, and then all words: bytes behind the tensors in
 # the place of their addresses.
-ADDRESSED: Final = (Word.QUERY, Word.KEY, Word.VALUE, Word.MASK, Word.RESULT)
+ADDRESSED: Final = (
+    Word.QUERY,
+    Word.KEY,
+    Word.VALUE,
+    Word.MASK,
+    Word.SEEN,
+    Word.UNSEEN,
+    Word.RESULT,
+)
 ATTENTION_WORDS: Final = len(ADDRESSED) + len(Word)

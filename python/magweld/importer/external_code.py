@@ -26,7 +26,8 @@ from magweld.importer.image_code import (
     is_image_convolution,
 )
 from magweld.importer.inner_extents import RECURRENT_LAYERS
-from magweld.importer.joined_rows import JoinedRows, joined_rows, may_join_rows
+from magweld.importer.joined_making import joined_rows, may_join_rows
+from magweld.importer.joined_rows import JoinedRows
 from magweld.importer.nodes import (
     absorbed_operator,
     operand,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -31,20 +31,22 @@ Numbers = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Placed:
-    """A tensor of f32 in the memory of another one.
+    """A tensor in the memory of another one.
 
     Attributes:
         number: Of that, among operands and then results.
         strided: Which elements it has.
+        size: Bytes of an element.
     """
 
     number: int
     strided: Strided
+    size: int = _FLOAT_BYTES
 
     @property
     def bytes_before(self) -> int:
         """Bytes before the first element."""
-        return _FLOAT_BYTES * self.strided.offset
+        return self.size * self.strided.offset
 
 
 def copies(source: Placed, target: Placed, dim: int, before: int) -> list[Block] | None:
@@ -99,7 +101,7 @@ def spread_mask(mask: Placed | None, scores: tuple[int, ...]) -> Placed | None:
     spread = viewed(aten.expand.default, mask.strided, scores)
     if spread is None or spread.strides[-1] != 1:
         return None
-    return Placed(mask.number, spread)
+    return replace(mask, strided=spread)
 
 
 def by_rows(shape: Sequence[int]) -> Strided:
@@ -122,6 +124,8 @@ class Attention:
         key: [batches, heads, keys, size].
         value: The same.
         mask: [batches, heads, rows, keys], what is added to scores; None for nothing.
+        choice: Of two floats, the one that is added where the mask is true, and that
+            where it is false; none if the mask is of floats.
         result: Of the shape of the query.
         is_causal: Row i sees the keys 0..i.
         scale: Factor of the scores; 1/sqrt(size) where None.
@@ -131,6 +135,7 @@ class Attention:
     key: Placed
     value: Placed
     mask: Placed | None
+    choice: tuple[Placed, ...]
     result: Placed
     is_causal: bool
     scale: float | None
@@ -172,7 +177,9 @@ class Attention:
     @property
     def _tensors(self) -> tuple[Placed | None, ...]:
         """The tensors whose addresses the words have, in their order."""
-        return (self.query, self.key, self.value, self.mask, self.result)
+        seen, unseen = self.choice or (None, None)
+        read = (self.query, self.key, self.value, self.mask, seen, unseen)
+        return (*read, self.result)
 
     @property
     def _part(self) -> int:
@@ -201,6 +208,8 @@ class Attention:
             if one is None:
                 continue
             words[word] = one.bytes_before
-            for dim in range(3):
-                words[Word(DISTANCES[word] + dim)] = one.strided.strides[dim]
+            if word in DISTANCES:
+                first = DISTANCES[word]
+                for dim in range(3):
+                    words[Word(first + dim)] = one.strided.strides[dim]
         return words

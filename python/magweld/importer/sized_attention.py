@@ -104,7 +104,7 @@ def run_attention(
         at, distances = mask.data_ptr(), mask.stride()[:3]
     words = (
         *(query.data_ptr(), key.data_ptr(), value.data_ptr(), at),
-        *(result.data_ptr(), room.data_ptr()),
+        *(result.data_ptr(), room.data_ptr(), 0, 0),
         *(heads, rows, keys, size, part, parts, items, share, bits),
         *(int(is_causal), threads),
         *query.stride()[:3],
