@@ -26,34 +26,30 @@ def has_forward_gradients() -> bool:
     return forward_ad._current_level >= 0
 
 
-# Each mode, and whether a `GlobalStateGuard` knows it: those that a program can switch,
-# and the others that decide about operators.
-_SWITCHED: Final[tuple[tuple[Callable[[], Any], bool], ...]] = (
-    (torch.is_grad_enabled, True),
-    (is_inference_mode_enabled, False),
-    (torch.get_default_dtype, True),
-    (partial(torch.is_autocast_enabled, "cpu"), True),
-    (partial(torch.is_autocast_enabled, "cuda"), True),
-    (partial(get_autocast_dtype, "cpu"), False),
-    (partial(get_autocast_dtype, "cuda"), False),
-    (torch.are_deterministic_algorithms_enabled, True),
-    (is_anomaly_enabled, False),
+# The modes that a program can switch, and the others that decide about operators.
+_SWITCHED: Final[tuple[Callable[[], Any], ...]] = (
+    torch.is_grad_enabled,
+    is_inference_mode_enabled,
+    torch.get_default_dtype,
+    partial(torch.is_autocast_enabled, "cpu"),
+    partial(torch.is_autocast_enabled, "cuda"),
+    partial(get_autocast_dtype, "cpu"),
+    partial(get_autocast_dtype, "cuda"),
+    torch.are_deterministic_algorithms_enabled,
+    is_anomaly_enabled,
 )
-_AROUND: Final[tuple[tuple[Callable[[], Any], bool], ...]] = (
-    (_len_torch_function_stack, False),
-    (_len_torch_dispatch_stack, False),
-    (torch._C._is_torch_function_enabled, True),
-    (_is_tracing, False),
-    (has_forward_gradients, False),
-)
-UNKNOWN_TO_GUARD: Final = tuple(
-    mode for mode, is_known in (*_SWITCHED, *_AROUND) if not is_known
+_AROUND: Final[tuple[Callable[[], Any], ...]] = (
+    _len_torch_function_stack,
+    _len_torch_dispatch_stack,
+    torch._C._is_torch_function_enabled,
+    _is_tracing,
+    has_forward_gradients,
 )
 
 
 def operator_state() -> tuple[Any, ...]:
     """Return the modes of torch that a program can switch."""
-    return tuple([mode() for mode, _ in _SWITCHED])
+    return tuple([mode() for mode in _SWITCHED])
 
 
 def autocast_of(state: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -68,7 +64,7 @@ def without_autocast(state: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def torch_state() -> tuple[Any, ...]:
     """Return the modes of torch that decide about operators and their results."""
-    return (*operator_state(), *[mode() for mode, _ in _AROUND])
+    return (*operator_state(), *[mode() for mode in _AROUND])
 
 
 def beside_global_state() -> tuple[Any, ...]:

@@ -32,7 +32,7 @@ from magweld.importer.first_use import prepare_first_use
 from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.importer.placing import stand_ins
 from magweld.importer.refusals import begin_of
-from magweld.importer.sizes import require_one_graph, with_sized_end
+from magweld.importer.sizes import one_graph
 from magweld.logs import show_logs, topic
 from magweld.native_code import code_cache, obtain
 from magweld.packed_text import unpack_text
@@ -459,8 +459,7 @@ def compile_for_sizes(
                 given.graphs, given.inputs, sets, strict=True
             )
         )
-        extents = require_one_graph(ours, theirs, *sets)
-        ours = with_sized_end(ours, theirs, *sets)
+        ours, extents = one_graph(ours, theirs, *sets)
         one = given.graphs[0]
         making = _Making(one, ours, chosen, None, HOST_TARGET, HOST_MACHINE, name)
         background = tiers.in_background

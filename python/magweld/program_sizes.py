@@ -28,7 +28,7 @@ def require_sizes(program: Program, extents: frozenset[int]) -> None:
 
     Args:
         program: One that was compiled with stand-ins.
-        extents: Those of its graph that depend on sizes, as `require_one_graph` gives
+        extents: Those of its graph that depend on sizes, as `one_graph` gives
             them.
 
     Raises:

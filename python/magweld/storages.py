@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -31,6 +32,11 @@ def is_alias(tensor: torch.Tensor, other: Any) -> bool:
 
 def _place_of(tensor: torch.Tensor) -> tuple[Any, ...]:
     return (tensor.storage_offset(), tensor.shape, tensor.stride())
+
+
+def is_size_of(shape: Sequence[int], dtype: torch.dtype, nbytes: int) -> bool:
+    """Return whether memory of some bytes has room for a tensor and no more."""
+    return math.prod(shape) * dtype.itemsize == nbytes
 
 
 def has_all_memory(tensor: torch.Tensor) -> bool:

@@ -77,6 +77,24 @@ class Emitter:
         """Store a vector."""
         self.builder.store(value, self.at(pointer, *offsets), align=_ALIGNMENT)
 
+    def byte_at(self, pointer: Any, offset: Any) -> Any:
+        """Return the address some bytes behind another one."""
+        return self.builder.gep(pointer, [self.word(offset)], source_etype=BYTE)
+
+    def word_at(self, pointer: Any, number: Any) -> Any:
+        """Return the address some words behind another one."""
+        return self.builder.gep(pointer, [self.word(number)], source_etype=WORD)
+
+    def load_word(self, pointer: Any, number: Any) -> Any:
+        """Load the word some words behind an address."""
+        return self.builder.load(self.word_at(pointer, number), typ=WORD)
+
+    def require(self, condition: Any, otherwise: ir.Block) -> None:
+        """Go on where a condition holds, and to another block where it does not."""
+        onward = self.builder.append_basic_block("onward")
+        self.builder.cbranch(condition, onward, otherwise)
+        self.builder.position_at_end(onward)
+
     def spread(self, scalar: Any) -> Any:
         """Return a vector of one float."""
         if isinstance(scalar, float):

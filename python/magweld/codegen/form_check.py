@@ -11,12 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from llvmlite import ir
 
-from magweld.codegen.emitter import POINTER, WORD, Emitter
+from magweld.codegen.emitter import BYTE, POINTER, WORD, Emitter
 from magweld.codegen.python_functions import call, give
 
 NAME: Final = "have_known_forms"
 _WORD_BYTES: Final = 8
-_BYTE: Final = ir.IntType(8)
 # Where the class of an object of Python is in it.
 _TYPE: Final = 8
 # Words that are compared at once; the last ones overlap with those before.
@@ -119,24 +118,17 @@ class _FormCheck:
             place = code.product(code.sum(index, _HEAD), _WORD_BYTES)
             begin = self._word(data, place)
             with builder.if_then(builder.icmp_unsigned("!=", begin, code.word(0))):
-                self._require_form(tensor, self._behind(data, begin))
+                self._require_form(tensor, self._code.byte_at(data, begin))
         give(builder, True)
         give(ir.IRBuilder(self._no), False)
 
     def _require(self, relation: str, one: Any, other: Any) -> None:
-        builder = self._code.builder
-        holds = builder.icmp_unsigned(relation, one, other)
-        onward = builder.append_basic_block("onward")
-        builder.cbranch(holds, onward, self._no)
-        builder.position_at_end(onward)
-
-    def _behind(self, pointer: Any, offset: Any) -> Any:
-        offset = self._code.word(offset)
-        return self._code.builder.gep(pointer, [offset], source_etype=_BYTE)
+        holds = self._code.builder.icmp_unsigned(relation, one, other)
+        self._code.require(holds, self._no)
 
     def _word(self, pointer: Any, offset: Any) -> Any:
         """Load the word at some bytes behind an address."""
-        return self._code.builder.load(self._behind(pointer, offset), typ=WORD)
+        return self._code.builder.load(self._code.byte_at(pointer, offset), typ=WORD)
 
     def _table(self, bits: Any) -> Any:
         """Return the address of 2 to the power of `bits` words that are zero."""
@@ -198,7 +190,7 @@ class _FormCheck:
         starts = ((words, first), (form, head + first), (form, head + count + first))
         found, expected, masks = (
             builder.load(
-                self._behind(pointer, _WORD_BYTES * start),
+                self._code.byte_at(pointer, _WORD_BYTES * start),
                 typ=ir.VectorType(WORD, _LANES),
                 align=_WORD_BYTES,
             )
@@ -217,7 +209,7 @@ class _FormCheck:
                 address = builder.inttoptr(meta, POINTER)
                 expected = code.word(places.meta_class)
                 self._require("==", self._word(address, 0), expected)
-                flag = builder.load(self._behind(address, places.wants), typ=_BYTE)
+                flag = builder.load(self._code.byte_at(address, places.wants), typ=BYTE)
                 function = self._word(address, places.function)
                 wants = builder.or_(builder.zext(flag, WORD), function)
                 is_wanted = builder.icmp_unsigned("!=", wants, zero)

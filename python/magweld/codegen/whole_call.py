@@ -15,8 +15,6 @@ from magweld.codegen.emitter import POINTER, VOID, WORD, Emitter
 from magweld.codegen.python_functions import call, call_at, give
 
 NAME: Final = "start_call"
-_WORD_BYTES: Final = 8
-_BYTE: Final = ir.IntType(8)
 _STATUS: Final = ir.IntType(32)
 # Words of the data before those of arguments.
 _HEAD: Final = 6
@@ -104,22 +102,22 @@ class _Call:
         code, builder = self._code, self._code.builder
         held, arguments = code.arguments
         data = call(builder, "PyBytes_AsString", POINTER, [held])
-        words = [self._word(data, number) for number in range(_HEAD)]
+        words = [code.load_word(data, number) for number in range(_HEAD)]
         address, launches, kernels, given, made, copied = words
         table = builder.inttoptr(address, POINTER)
         size = call(builder, "PyList_Size", WORD, [arguments])
-        self._require(builder.icmp_unsigned("==", size, given), self._none)
+        code.require(builder.icmp_unsigned("==", size, given), self._none)
         with code.loop(0, given) as index:
             item = call(builder, "PyList_GetItem", POINTER, [arguments, index])
-            place = self._word(data, code.sum(index, _HEAD))
-            self._require(self._is_written(item, table, place), self._none)
+            place = code.load_word(data, code.sum(index, _HEAD))
+            code.require(self._is_written(item, table, place), self._none)
         results = call(builder, "PyList_New", POINTER, [made])
-        rest = self._behind(data, code.product(code.sum(given, _HEAD), _WORD_BYTES))
+        rest = code.word_at(data, code.sum(given, _HEAD))
         rest = self._make_results(results, made, rest, table)
         with code.loop(0, copied) as index:
             first = code.product(index, 2)
-            source, target = (self._word(rest, code.sum(first, n)) for n in (0, 1))
-            builder.store(self._word(table, source), self._slot(table, target))
+            source, target = (code.load_word(rest, code.sum(first, n)) for n in (0, 1))
+            builder.store(code.load_word(table, source), code.word_at(table, target))
         with builder.if_then(builder.icmp_unsigned("!=", kernels, code.word(0))):
             self._launch(builder.inttoptr(launches, POINTER), kernels, table)
         builder.ret(results)
@@ -131,23 +129,23 @@ class _Call:
         function = builder.function
         refused, failed = map(function.append_basic_block, ("refused", "failed"))
         none = ir.Constant(POINTER, None)
-        self._require(builder.icmp_unsigned("!=", results, none), failed)
+        code.require(builder.icmp_unsigned("!=", results, none), failed)
         at = code.variable(first)
         handle = code.variable(code.word(0))
         with code.loop(0, made) as index:
             words = builder.load(at, typ=POINTER)
-            place, dims, dtype = (self._word(words, n) for n in range(_RESULT_HEAD))
-            sizes = self._slot(words, _RESULT_HEAD)
-            strides = self._slot(words, code.sum(dims, _RESULT_HEAD))
-            builder.store(self._slot(strides, dims), at)
-            self._require(self._is_made(dims, sizes, strides, dtype, handle), refused)
+            place, dims, dtype = (code.load_word(words, n) for n in range(_RESULT_HEAD))
+            sizes = code.word_at(words, _RESULT_HEAD)
+            strides = code.word_at(words, code.sum(dims, _RESULT_HEAD))
+            builder.store(code.word_at(strides, dims), at)
+            code.require(self._is_made(dims, sizes, strides, dtype, handle), refused)
             holder = builder.load(handle, typ=POINTER)
             tensor = self._torch_call(self._torch.wrap, POINTER, [holder])
             self._torch_call(self._torch.release, _STATUS, [holder])
             is_there = builder.icmp_unsigned("!=", tensor, none)
-            self._require(is_there, failed)
+            code.require(is_there, failed)
             call(builder, "PyList_SetItem", _STATUS, [results, index, tensor])
-            self._require(self._is_written(tensor, table, place), refused)
+            code.require(self._is_written(tensor, table, place), refused)
         ending = ir.IRBuilder(refused)
         call(ending, "Py_DecRef", VOID, [results])
         ending.branch(self._none)
@@ -170,8 +168,8 @@ class _Call:
     def _is_written(self, tensor: Any, table: Any, place: Any) -> Any:
         """Emit the writing of an address; return whether the tensor has one."""
         builder = self._code.builder
-        holder = self._behind(tensor, self._torch.holder)
-        slot = self._slot(table, place)
+        holder = self._code.byte_at(tensor, self._torch.holder)
+        slot = self._code.word_at(table, place)
         status = self._torch_call(self._torch.address_of, _STATUS, [holder, slot])
         return builder.icmp_unsigned("==", status, ir.Constant(_STATUS, 0))
 
@@ -187,20 +185,3 @@ class _Call:
 
     def _torch_call(self, address: int, result: Any, arguments: Sequence[Any]) -> Any:
         return call_at(self._code.builder, address, result, arguments)
-
-    def _require(self, condition: Any, otherwise: ir.Block) -> None:
-        builder = self._code.builder
-        onward = builder.append_basic_block("onward")
-        builder.cbranch(condition, onward, otherwise)
-        builder.position_at_end(onward)
-
-    def _behind(self, pointer: Any, offset: Any) -> Any:
-        offset = self._code.word(offset)
-        return self._code.builder.gep(pointer, [offset], source_etype=_BYTE)
-
-    def _slot(self, pointer: Any, number: Any) -> Any:
-        number = self._code.word(number)
-        return self._code.builder.gep(pointer, [number], source_etype=WORD)
-
-    def _word(self, pointer: Any, number: Any) -> Any:
-        return self._code.builder.load(self._slot(pointer, number), typ=WORD)

@@ -30,7 +30,7 @@ from magweld.deploy.sizes import OpenSizes, exported
 from magweld.diagnostics import UnsupportedError
 from magweld.importer.gathers import LEAST_INDEX
 from magweld.importer.importer import ImportedGraph
-from magweld.importer.sizes import require_one_graph, with_sized_end
+from magweld.importer.sizes import one_graph
 from magweld.program_sizes import program_at, require_sizes
 from magweld.runtime.errors import WorkerError
 
@@ -164,8 +164,7 @@ class _Maker:
         first, second = relations
         try:
             sets = (first.stand_ins, second.stand_ins)
-            extents = require_one_graph(ours.imported, theirs.imported, *sets)
-            graph = with_sized_end(ours.imported, theirs.imported, *sets)
+            graph, extents = one_graph(ours.imported, theirs.imported, *sets)
         except UnsupportedError as error:
             raise SIZES.at(str(error)) from error
         for level in levels:

@@ -37,7 +37,7 @@ from magweld.layouts import (
 )
 from magweld.logs import expected_errors
 from magweld.paced import checkpoint
-from magweld.storages import storage_of
+from magweld.storages import is_size_of, storage_of
 
 aten = torch.ops.aten
 
@@ -72,6 +72,13 @@ class TensorFacts:
     storage_bytes: int
     root: int
     creation: str = ""
+
+    @property
+    def is_all_memory(self) -> bool:
+        """Whether the memory has the elements of the tensor and no others."""
+        return not self.offset and is_size_of(
+            self.shape, self.dtype, self.storage_bytes
+        )
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ class _Planner:
             and other.storage == facts.storage
             and other.identity != facts.identity
         ]
-        if others or order is None or not _is_all_memory(facts):
+        if others or order is None or not facts.is_all_memory:
             return self._in_buffer(leaf, facts)
         return self._whole(leaf, facts, order)
 
@@ -223,12 +223,6 @@ def _root(node: fx.Node) -> fx.Node:
     while node.target is aten.view.default:
         node = operand(node)
     return node
-
-
-def _is_all_memory(facts: TensorFacts) -> bool:
-    """Whether the memory that a tensor is in has its elements and no others."""
-    own = math.prod(facts.shape) * facts.dtype.itemsize
-    return not facts.offset and own == facts.storage_bytes
 
 
 def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:

@@ -14,7 +14,6 @@ from torch import fx
 
 from magweld.artifact import StandIns
 from magweld.diagnostics import UnsupportedError
-from magweld.importer.epilogue import Epilogue
 from magweld.importer.externals import External
 from magweld.importer.importer import ImportedGraph
 from magweld.importer.inner_extents import SHAPED
@@ -26,13 +25,13 @@ _PLACES: Final = (
 )
 
 
-def require_one_graph(
+def one_graph(
     first: ImportedGraph, second: ImportedGraph, stand_ins: StandIns, others: StandIns
-) -> frozenset[int]:
-    """Make sure that a graph is one for all sizes; return its extents that are sizes.
+) -> tuple[ImportedGraph, frozenset[int]]:
+    """Return a graph that is one for all sizes, and its extents that are sizes.
 
-    These are written with the stand-ins. An extent of a program that is none of them
-    may be a multiple of a stand-in by accident.
+    Its results lie where sizes say. The extents are written with the stand-ins: one of
+    a program that is none of them may be a multiple of a stand-in by accident.
 
     Args:
         first: The graph, imported for the stand-ins.
@@ -43,36 +42,15 @@ def require_one_graph(
     Raises:
         UnsupportedError: `size-dependent`, with what depends on the sizes.
     """
-    for fault in _faults(first, second, stand_ins, others):
-        raise _refusal(fault)
-    shapes = [one.shape for node in first.aten.graph.nodes for one in tensors_of(node)]
-    return frozenset(n for shape in shapes for n in shape if stand_ins.is_runtime(n))
-
-
-def with_sized_end(
-    first: ImportedGraph, second: ImportedGraph, stand_ins: StandIns, others: StandIns
-) -> ImportedGraph:
-    """Return the first of two imports, with results that lie where sizes say.
-
-    Args:
-        first: The graph, imported for the stand-ins.
-        second: The same, imported for the others.
-        stand_ins: Numbers that stand for the sizes.
-        others: Other numbers that do.
-
-    Raises:
-        UnsupportedError: See `require_one_graph`.
-    """
-    end = _sized_end(first, second, _Scale(stand_ins, others))
+    scale = _Scale(stand_ins, others)
+    end = sized_epilogue(first.epilogue, second.epilogue, scale.fits)
     if end is None:
         raise _refusal(_PLACES)
-    return replace(first, epilogue=end)
-
-
-def _sized_end(
-    first: ImportedGraph, second: ImportedGraph, scale: _Scale
-) -> Epilogue | None:
-    return sized_epilogue(first.epilogue, second.epilogue, scale.fits)
+    for fault in _faults(first, second, scale):
+        raise _refusal(fault)
+    shapes = [one.shape for node in first.aten.graph.nodes for one in tensors_of(node)]
+    extents = {n for shape in shapes for n in shape if stand_ins.is_runtime(n)}
+    return replace(first, epilogue=end), frozenset(extents)
 
 
 def _refusal(fault: str) -> UnsupportedError:
@@ -84,10 +62,9 @@ def _refusal(fault: str) -> UnsupportedError:
 
 
 def _faults(
-    first: ImportedGraph, second: ImportedGraph, stand_ins: StandIns, others: StandIns
+    first: ImportedGraph, second: ImportedGraph, scale: _Scale
 ) -> Iterator[str]:
-    scale = _Scale(stand_ins, others)
-    yield from _call_faults(first, second, scale)
+    yield from _call_faults(first, second)
     nodes, twins = list(first.aten.graph.nodes), list(second.aten.graph.nodes)
     if [_kind(node) for node in nodes] != [_kind(node) for node in twins]:
         yield "the operators depend on sizes"
@@ -105,12 +82,8 @@ def _faults(
             yield f"{first.where(node.name)}: {fault}"
 
 
-def _call_faults(
-    first: ImportedGraph, second: ImportedGraph, scale: _Scale
-) -> Iterator[str]:
+def _call_faults(first: ImportedGraph, second: ImportedGraph) -> Iterator[str]:
     """Yield what around the compiled function depends on sizes, or may."""
-    if _sized_end(first, second, scale) is None:
-        yield _PLACES
     if first.arguments != second.arguments or first.converted != second.converted:
         yield "which inputs are read depends on sizes"
     if first.constants or second.constants:

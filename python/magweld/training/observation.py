@@ -5,7 +5,6 @@ The graph is run once, gradients included, on tensors without data.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,7 @@ from magweld.importer.observation import GraphRunner
 from magweld.importer.placing import tensors_without_data
 from magweld.layouts import creation_of
 from magweld.logs import expected_errors
-from magweld.storages import storage_of
+from magweld.storages import is_size_of, storage_of
 from magweld.training import refusals
 from magweld.training.edges import edge_of, edges_behind
 
@@ -88,8 +87,7 @@ class Form:
     @property
     def is_all_memory(self) -> bool:
         """Whether the memory has the elements of the output and no others."""
-        own = math.prod(self.shape) * self.dtype.itemsize
-        return not self.offset and own == self.memory
+        return not self.offset and is_size_of(self.shape, self.dtype, self.memory)
 
     def placed(self, values: torch.Tensor) -> torch.Tensor:
         """Return values in memory of their own, where and as the output lies."""
