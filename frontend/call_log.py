@@ -31,7 +31,8 @@ class CallLog:
         name: Of the program, for the log.
         lock: Held, never for long, while one of these or a cache changes.
         counts: Calls, hits, misses, graphs and breaks.
-        breaks: Why calls were not captured, in order of appearance.
+        breaks: Why calls were not captured, and failures of backends, in order of
+            appearance.
         recompiles: The last calls without a fitting record.
     """
 

@@ -127,7 +127,7 @@ class Engine:
         self._lock = threading.RLock()
         self._log = CallLog(target_callable)
         self._counts = self._log.counts
-        self._maker = RecordMaker(backend, self._log.fell_back)
+        self._maker = RecordMaker(backend, self._log.fell_back, self._log.add)
         self._segments = Segments(lifting.fresh)
         tiers = backend.tiers
         self._profit = Profitability(
@@ -273,7 +273,7 @@ class Engine:
 
     @property
     def breaks(self) -> list[Break]:
-        """Why calls were not captured, in order of appearance."""
+        """Why calls were not captured or compiled, in order of appearance."""
         return list(self._log.breaks)
 
     @property

@@ -92,7 +92,8 @@ def explain(
         lines += map(str, recompiles)
     elif recompiles:
         lines.append(f"last miss: {recompiles[-1].misses[0]}")
-    lines += [f"break: {item}" for item in breaks]
+    told = [item for record in records for item in record.breaks]
+    lines += [f"break: {item}" for item in breaks if item not in told]
     return "\n".join(lines)
 
 

@@ -128,7 +128,7 @@ def resolve_backend(
             target=target,
             tune=tune,
             options=options,
-            tiers=tiers if tiers.in_background or tiers.races else None,
+            tiers=tiers,
             program=program,
         )
         return compiled

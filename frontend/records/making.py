@@ -25,11 +25,18 @@ class RecordMaker:
 
     Args:
         tell: Gets each reason why a record is not compiled, or not for all sizes.
+        list_failure: Gets those that are faults of the backend.
     """
 
-    def __init__(self, backend: Backend, tell: Callable[[Break], None]) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        tell: Callable[[Break], None],
+        list_failure: Callable[[Break], None],
+    ) -> None:
         self._backend = backend
         self._tell = tell
+        self._list_failure = list_failure
         self._warned = False
 
     def make(self, captured: Capture) -> Record:
@@ -67,7 +74,7 @@ class RecordMaker:
         start = time.perf_counter()
         try:
             compiled = compile_captured(captured.graph, self._backend, failed)
-            record.adopt(compiled, failed)
+            record.adopt(compiled, self._failed)
             record.is_compiled = self._backend.name != "eager"
         except LeftToTorchError as left:
             self._note(record, left.id, str(left))
@@ -76,15 +83,18 @@ class RecordMaker:
         record.seconds = time.perf_counter() - start
         return record
 
-    def _note(self, record: Record, id: str, detail: str = "", where: str = "") -> None:
+    def _note(
+        self, record: Record, id: str, detail: str = "", where: str = ""
+    ) -> Break:
         refusal = Break(CATALOGUE[id], detail, where)
         record.breaks.append(refusal)
         self._tell(refusal)
+        return refusal
 
     def _failed(self, record: Record, error: Exception) -> None:
         # A backend costs speed at most: the graph itself is right.
         reason = f"{type(error).__name__}: {error}"
-        self._note(record, "backend-failed", reason)
+        self._list_failure(self._note(record, "backend-failed", reason))
         if not self._warned:
             self._warned = True
             text = f"backend-failed: {self._backend.name} raised {reason}; running the"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final
 
 import torch
@@ -112,13 +112,15 @@ class Record:
         )
 
     def adopt(
-        self, compiled: Callable[..., Any], failed: Callable[[Exception], None]
+        self,
+        compiled: Callable[..., Any],
+        failed: Callable[[Record, Exception], None],
     ) -> None:
         """Have the graph run by what a backend returned.
 
         Args:
             compiled: What the backend returned.
-            failed: Gets what the backend raises later.
+            failed: Gets this record and what the backend or its code raises later.
         """
         self.compiled = self._returned = compiled
         # Asked once: it is looked at in every timed call, and takes microseconds.
@@ -127,11 +129,24 @@ class Record:
         self.tiered = tier_of(compiled)
         if self.tiered is None:
             return
-        self.tiered.on_failure = failed
+        # It is told as long as it lives, and must not keep the record.
+        here = weakref.ref(self)
+
+        def tell(error: Exception) -> None:
+            record = here()
+            if record is not None:
+                failed(record, error)
+
+        def take(run: Callable[..., Any]) -> None:
+            record = here()
+            if record is not None:
+                record.compiled = run
+
+        self.tiered.on_failure = tell
         if self.tiered is compiled:
             # Hits then call the code without anything between.
             self.compiled = self.tiered.taken or compiled
-            self.tiered.on_taken = partial(setattr, self, "compiled")
+            self.tiered.on_taken = take
 
     def give_up(self) -> bool:
         """Have no code made for the graph; return whether that was still to be made."""

@@ -56,6 +56,7 @@ from magweld.runtime.program import LoadedProgram
 from magweld.runtime.service import CompileService, decode_answer
 from magweld.short_repr import short_repr
 from magweld.sized_graph import SizedForm, SizedGraph
+from magweld.stand_by import StandBy
 from magweld.targets import Backend, device, parse_target
 from magweld.targets.catalog import HOST
 from magweld.tiers import Compiled, Race, TieredGraph, Tiers, Work, exit_gate
@@ -117,6 +118,7 @@ class CompiledGraph:
         loaded: The compiled function in memory.
         options: What the compilation was allowed to decide.
         reference: The captured graph if each call is to be compared with it.
+        stand_by: What answers a call in which the compiled function raises.
         measured: Seconds of each step of the program, once `measure` has been called.
     """
 
@@ -127,6 +129,7 @@ class CompiledGraph:
     loaded: LoadedProgram
     options: CompileOptions
     reference: fx.GraphModule | None = None
+    stand_by: StandBy | None = None
     measured: list[float] = field(default_factory=list, compare=False)
 
     def __call__(self, *inputs: Tensor) -> Any:
@@ -136,7 +139,12 @@ class CompiledGraph:
             ResultMismatchError: The call is checked, and eager gives other results.
         """
         if self._direct is not None and len(inputs) == len(self.imported.arguments):
-            return self._direct(self.loaded(inputs))
+            try:
+                return self._direct(self.loaded(inputs))
+            except Exception as error:
+                if self.stand_by is None:
+                    raise
+                return self.stand_by.answer(inputs, error)
         if self.reference is not None:
             return run_checked(self._run, self.reference, inputs)
         return self._run(inputs)
@@ -148,7 +156,12 @@ class CompiledGraph:
         """
         if self._direct is None or len(inputs) != len(self.imported.arguments):
             return self(*inputs)
-        return self._direct(self.loaded.call_alike(inputs))
+        try:
+            return self._direct(self.loaded.call_alike(inputs))
+        except Exception as error:
+            if self.stand_by is None:
+                raise
+            return self.stand_by.answer(inputs, error)
 
     @functools.cached_property
     def _direct(self) -> type[list[Tensor] | tuple[Tensor, ...]] | None:
@@ -159,7 +172,13 @@ class CompiledGraph:
         return self.imported.direct if outputs == len(self.program.results) else None
 
     def _run(self, inputs: Sequence[Tensor]) -> Any:
-        results = self.loaded(self.imported.prepare(inputs))
+        try:
+            results = self.loaded(self.imported.prepare(inputs))
+        except Exception as error:
+            # Nothing was written: whatever it is, the user sees what torch does.
+            if self.stand_by is None:
+                raise
+            return self.stand_by.answer(inputs, error)
         fresh = self.loaded.results_are_fresh
         return self.imported.finish(inputs, results, fresh=fresh)
 
@@ -515,7 +534,14 @@ def _sized(
             fresh=imported.fresh,
             like=compiled.loaded,
         )
-        form = replace(compiled, imported=imported, program=program, loaded=loaded)
+        numbers = relation.numbers_at(sizes)
+        form = replace(
+            compiled,
+            imported=imported,
+            program=program,
+            loaded=loaded,
+            stand_by=StandBy(lambda *tensors: reference(*tensors, *numbers)),
+        )
         arena_bytes = program.arena_bytes if loaded.has_own_arena else 0
         return SizedForm(form, len(relation.shapes), arena_bytes)
 
@@ -635,7 +661,10 @@ class _Making:
         seconds = time.perf_counter() - start
         _COMPILES.info("%s: ready after %.3f s", self.name, seconds)
         reference = self.graph if env.CHECK.get() else None
-        compiled = CompiledGraph(imported, program, loaded, self.options, reference)
+        stand_by = StandBy(graph_runner(self.graph))
+        compiled = CompiledGraph(
+            imported, program, loaded, self.options, reference, stand_by
+        )
         self._log_plans(compiled)
         return compiled
 

@@ -14,6 +14,7 @@ from magweld import env
 from magweld.comparison import Turns
 from magweld.graphs.forms import Forms, key_of
 from magweld.graphs.size_relation import SizeRelation
+from magweld.stand_by import StandBy, stand_by_of
 from magweld.tiers import Compiled, Race, TieredGraph, Work, common_verdict
 
 # Kinds of sizes that are compared each by itself.
@@ -41,6 +42,11 @@ class SizedForm:
     def __call__(self, *inputs: Any) -> Any:
         """Run the graph on tensors, then numbers that follow from their sizes."""
         return self.compiled(*inputs[: self.tensors])
+
+    @property
+    def stand_by(self) -> StandBy | None:
+        """What answers a call in which the code raises."""
+        return stand_by_of(self.compiled)
 
     def mlir(self, stage: str) -> str:
         """Return the module at a stage, with the numbers that stand for sizes."""

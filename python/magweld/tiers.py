@@ -17,6 +17,7 @@ from magweld.comparison import Turns
 from magweld.logs import topic
 from magweld.paced import Paced
 from magweld.progress import progress
+from magweld.stand_by import stand_by_of
 
 _COMPILES: Final = topic("compiles")
 _FALLBACKS: Final = topic("fallbacks")
@@ -199,14 +200,15 @@ class TieredGraph:
 
     Attributes:
         compiled: The compiled code; None before it is there, and if torch is faster.
-        error: What compiling has raised.
+        error: What compiling has raised, or the code where torch did not.
         verdict: Which tier is faster, once that is known.
         torch_calls: How many calls torch has answered.
         made: 1 once the compiled code has been made, 0 before.
         seconds_behind: Time that compiling took, if it was not within a call.
-        on_failure: Gets what compiling has raised, in the thread of a caller.
+        on_failure: Gets such an error, in the thread of a caller.
         on_ready: Called when compiled code or the failure is there, likewise.
-        on_taken: Gets the compiled code when it is to run all further calls.
+        on_taken: Gets the compiled code when it is to run all further calls, and this
+            graph if it is not to do so any more.
     """
 
     def __init__(
@@ -310,7 +312,8 @@ class TieredGraph:
         if self.is_pending:
             return "being compiled; torch runs it meanwhile"
         if self.error is not None:
-            return "torch runs it: it could not be compiled"
+            failed = "its code has raised" if self.made else "it could not be compiled"
+            return f"torch runs it: {failed}"
         if self._under_way is not None:
             return "compiled; being timed against torch"
         if self.verdict is None:
@@ -502,15 +505,22 @@ class TieredGraph:
     def _tell(self) -> None:
         """Tell of the code that is there, or of the failure."""
         ready, self.on_ready = self.on_ready, None
-        failed, self.on_failure = self.on_failure, None
         if ready is not None:
             ready()
-        if failed is not None and self.error is not None:
-            failed(self.error)
+        if self.error is not None:
+            self._tell_of(self.error)
+
+    def _tell_of(self, error: Exception) -> None:
+        failed, self.on_failure = self.on_failure, None
+        if failed is not None:
+            failed(error)
 
     def _begin(self, compiled: Compiled) -> None:
         self.compiled = compiled
         self.made = 1
+        stand_by = stand_by_of(compiled)
+        if stand_by is not None:
+            stand_by.tell(self._lose)
         race = self._race
         if race is None:
             self._take(compiled)
@@ -606,9 +616,23 @@ class TieredGraph:
 
     def _take(self, compiled: Compiled) -> None:
         self._run = compiled
-        taken, self.on_taken = self.on_taken, None
-        if taken is not None:
-            taken(compiled)
+        if self.on_taken is not None:
+            self.on_taken(compiled)
+
+    def _lose(self, error: Exception) -> None:
+        """Have torch run all further calls: the code raises where torch does not."""
+        # Another thread may be at it, or have been at it when the process was forked.
+        if self.compiled is None or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self.compiled = self._next = self._under_way = None
+            self._fail(error)
+        finally:
+            self._lock.release()
+        _FALLBACKS.info("%s: its code raised %r", self._name, error)
+        if self.on_taken is not None:
+            self.on_taken(self)
+        self._tell_of(error)
 
 
 def tier_of(compiled: object) -> TieredGraph | None:

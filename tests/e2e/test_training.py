@@ -126,7 +126,7 @@ def test_models_train_in_compiled_code(name: str) -> None:
     assert isinstance(record.compiled, TrainingGraph)
     (backward,) = record.compiled.backward
     halves = [record.compiled.forward, *backward.compiled.values()]
-    assert [type(half) for half in halves] == [api.CompiledGraph] * 2
+    assert [type(half.compiled) for half in halves] == [api.CompiledGraph] * 2
     report = record.compiled.report()
     assert len(report["graphs"]) == 2
     externals = report["externals"]
@@ -212,7 +212,7 @@ def test_results_that_follow_from_each_other() -> None:
     compiled = traced.records[0].compiled
     assert isinstance(compiled, TrainingGraph)
     halves = [half for one in compiled.backward for half in one.compiled.values()]
-    assert [type(half) for half in halves] == [api.CompiledGraph] * 3
+    assert [type(half.compiled) for half in halves] == [api.CompiledGraph] * 3
 
 
 def test_a_backward_that_the_compiler_refuses_runs_through_torch(
