@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import re
+from collections.abc import Callable
 from typing import Any
 
 
@@ -11,19 +13,21 @@ def mend() -> None:
     _mend_signs()
     _mend_carries()
     _mend_swizzles()
+    _mend_halves()
+    _mend_accumulators()
 
 
 def _mend_signs() -> None:
     """Let 24-bit factors be negative, which the emulator forgets.
 
-    The compiler takes these instructions only where 24 bits hold the numbers, so that
-    the 32 bits that they are in hold the same ones.
+    What is above these bits is no part of the factors.
     """
     module = "tinygrad.runtime.autogen.amd.cdna.str_pcode"
     meanings = importlib.import_module(module).PCODE
     for instruction, meaning in meanings.items():
         if ".i24" in meaning:
-            meanings[instruction] = meaning.replace(".i24", ".i32")
+            whole = re.sub(r"(S\d)\.i24", r"((\1.i32 << 8U) >> 8U)", meaning)
+            meanings[instruction] = whole
 
 
 def _mend_carries() -> None:
@@ -101,3 +105,87 @@ def _mend_swizzles() -> None:
     if meanings.PCODE[swizzle] != _SWIZZLE:
         meanings.PCODE[swizzle] = _SWIZZLE
         emulator._op_name = name
+
+
+def _mend_halves() -> None:
+    """Let the registers above 127 be registers in instructions on 16 bits.
+
+    On another family of processors, these numbers are the upper halves of the others.
+    """
+    emulator = importlib.import_module("test.mockgpu.amd.emu")
+    constant = emulator._c
+
+    def far(value: int, *rest: Any) -> Any:
+        return constant(1 << 20 if value in (128, 384) else value, *rest)
+
+    def mended(original: Callable[..., Any]) -> Callable[..., Any]:
+        def compile_instruction(inst: Any, ctx: Any) -> Any:
+            has_halves = 16 in inst.canonical_op_bits.values()
+            vars(emulator)["_c"] = far if has_halves else constant
+            try:
+                return original(inst, ctx)
+            finally:
+                vars(emulator)["_c"] = constant
+
+        return compile_instruction
+
+    _replace_handlers(emulator, ("VOP1", "VOP2", "VOPC"), "16 bits", mended)
+
+
+def _mend_accumulators() -> None:
+    """Read from accumulators what instructions say is there.
+
+    The emulator takes data that go to LDS and factors of matrix instructions from the
+    other registers of the same numbers.
+    """
+    emulator = importlib.import_module("test.mockgpu.amd.emu")
+    in_accumulators: list[Any] = []
+    read = emulator._Ctx.rvgpr_dyn
+
+    def read_register(ctx: Any, reg: Any, lane: Any, valid: Any = None) -> Any:
+        parts = reg.toposort() if in_accumulators else ()
+        if any(field in parts for field in in_accumulators):
+            return ctx.raccvgpr_dyn(reg, lane, valid)
+        return read(ctx, reg, lane, valid)
+
+    def mended(original: Callable[..., Any]) -> Callable[..., Any]:
+        def compile_instruction(inst: Any, ctx: Any) -> Any:
+            names = _in_accumulators(inst)
+            in_accumulators[:] = [
+                ctx.inst_field(getattr(type(inst), name)) for name in names
+            ]
+            try:
+                return original(inst, ctx)
+            finally:
+                in_accumulators.clear()
+
+        return compile_instruction
+
+    if _replace_handlers(emulator, ("DS", "VOP3P"), "accumulators", mended):
+        emulator._Ctx.rvgpr_dyn = read_register
+
+
+def _in_accumulators(inst: Any) -> list[str]:
+    """Return which operands are accumulators of those that the emulator forgets."""
+    if hasattr(type(inst), "data0"):
+        return ["data0", "data1"] if inst.acc else []
+    flags = inst.acc if hasattr(type(inst), "acc_cd") else 0
+    return [name for bit, name in enumerate(("src0", "src1")) if flags >> bit & 1]
+
+
+def _replace_handlers(
+    emulator: Any,
+    families: tuple[str, ...],
+    what: str,
+    mended: Callable[[Callable[..., Any]], Callable[..., Any]],
+) -> bool:
+    """Replace what compiles instructions of CDNA, unless it was; return whether so."""
+    own = importlib.import_module("tinygrad.runtime.autogen.amd.cdna.ins").__name__
+    handlers = emulator._INST_HANDLERS
+    if what in emulator.__dict__.setdefault("_mended", set()):
+        return False
+    emulator._mended.add(what)
+    for kind, handler in handlers.items():
+        if kind.__module__ == own and kind.__name__.startswith(families):
+            handlers[kind] = mended(handler)
+    return True
