@@ -25,6 +25,9 @@ Box = tuple[Interval, ...]
 # Cycles to copy an element of an operand into a panel, turned or as it is, the latter
 # with vectors of 512 bits: memory decides about it, so it takes as long with others.
 TURN_CYCLES, COPY_CYCLES, COPY_BITS = 0.5, 0.15, 512
+# What it takes in their place where rows begin anywhere in a line, so that vectors are
+# of two lines each: 1024 rows of 14 x 14 pixels take a tenth of their product (Zen 4).
+UNEVEN_COPY_CYCLES = 0.45
 # Pixels that are dot products of copied columns in any case; of more that fill no
 # vector it takes many rows for that to pay.
 DOT_PIXELS = 2
@@ -62,9 +65,15 @@ def _product_waste(node: OperatorModel, box: Box, device: Device) -> float:
     return min(waste, ALONG_REDUCTION) if all(rows) else waste
 
 
-def copy_cycles(vector_bits: int) -> float:
-    """Return what copying an element into a panel takes, in products of vectors."""
-    return COPY_CYCLES * COPY_BITS / vector_bits
+def copy_cycles(vector_bits: int, *, even: bool = True) -> float:
+    """Return what copying an element into a panel takes, in products of vectors.
+
+    Args:
+        vector_bits: Width of a vector.
+        even: Whether all rows begin at the same place of a line.
+    """
+    cycles = COPY_CYCLES if even else UNEVEN_COPY_CYCLES
+    return cycles * COPY_BITS / vector_bits
 
 
 def moved_bytes(sizes: Sequence[int], element: int, device: Device) -> int:
@@ -159,8 +168,7 @@ def _panel_waste(node: OperatorModel, box: Box, lanes: int, device: Device) -> f
     pixels = box[down].size * box[across].size
     if not 0 < pixels % lanes <= DOT_PIXELS:
         return 0.0
-    # Vectors of rows that begin anywhere are of two lines each.
-    copied = 2 * copy_cycles(device.vector_bits)
+    copied = copy_cycles(device.vector_bits, even=False)
     return copied * lanes / box[row].size
 
 

@@ -156,6 +156,26 @@ def test_columns_are_no_dot_products_without_something_to_gain() -> None:
     assert choose_register_tile(apart, AVX2).rest is None
 
 
+@pytest.mark.parametrize("unit", [AVX512, AVX2])
+def test_a_panel_is_not_copied_for_a_few_columns_beside_many(unit: VectorUnit) -> None:
+    # Rows of 14 x 14 pixels begin anywhere in a line.
+    tile = choose_register_tile(matmul(64, 196, 192), unit)
+    assert (tile.packed_input, tile.rest) == (NONE, None)
+
+
+@pytest.mark.parametrize("unit", [AVX512, AVX2])
+def test_rows_that_are_pages_apart_are_packed_where_there_are_many(
+    unit: VectorUnit,
+) -> None:
+    def pixels(channels: int) -> LoopNest:
+        reads = [(channels, 0, 1), (0, 1, 56 * 56)]
+        loops = (64, 448, channels)
+        return nest(loops, {2}, reads, (56 * 56, 1, 0), product=True)
+
+    assert choose_register_tile(pixels(64), unit).packed_input == NONE
+    assert choose_register_tile(pixels(256), unit).packed_input == 1
+
+
 def test_few_rows_make_blocks_of_dot_products() -> None:
     few = choose_register_tile(matmul(4, 64, 512, transposed=True), AVX512)
     assert (few.packed_input, few.vector_dim) == (NONE, 2)

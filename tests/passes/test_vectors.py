@@ -86,8 +86,8 @@ def test_rows_that_follow_each_other_are_one() -> None:
     [
         # 49 pixels are three vectors and a column of dot products: the image is copied
         # for every tile, and vectors of 49 elements are of two lines each.
-        ((1, 16, 7, 7), 4 * 16 / 49 + 2 * 0.15 * 16 / 16),
-        ((1, 64, 7, 7), 4 * 16 / 49 + 2 * 0.15 * 16 / 64),
+        ((1, 16, 7, 7), 4 * 16 / 49 + 0.45 * 16 / 16),
+        ((1, 64, 7, 7), 4 * 16 / 49 + 0.45 * 16 / 64),
         # 42 are vectors of 16, 8 and 2, which read it where it is.
         ((1, 16, 6, 7), 4 * 16 / 42),
     ],

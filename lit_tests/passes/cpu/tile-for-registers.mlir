@@ -103,6 +103,46 @@ func.func @one_column_more(%x: memref<64x192xf32>, %y: memref<192x49xf32>, %z: m
   return
 }
 
+// The panel of 196 is no copy for the sake of four columns: its rows begin anywhere.
+// CHECK-LABEL: func.func @four_columns_more(
+// CHECK:         packed_input = -1 : i64, unroll = array<i64: 6, 4, 1>, vector_dim = 1 : i64
+// AVX2-LABEL:  func.func @four_columns_more(
+// AVX2:          packed_input = -1 : i64, unroll = array<i64: 6, 2, 1>, vector_dim = 1 : i64
+func.func @four_columns_more(%x: memref<64x192xf32>, %y: memref<192x196xf32>, %z: memref<64x196xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<64x192xf32>, memref<192x196xf32>) outs(%z : memref<64x196xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// 64 rows that are pages apart are read where they are, 256 are packed.
+// CHECK-LABEL: func.func @few_rows_apart(
+// CHECK:         packed_input = -1 : i64
+// CHECK-LABEL: func.func @many_rows_apart(
+// CHECK:         packed_input = 1 : i64
+func.func @few_rows_apart(%x: memref<64x64xf32>, %y: memref<64x448xf32, strided<[3136, 1]>>, %z: memref<64x448xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<64x64xf32>, memref<64x448xf32, strided<[3136, 1]>>) outs(%z : memref<64x448xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+func.func @many_rows_apart(%x: memref<64x256xf32>, %y: memref<256x448xf32, strided<[3136, 1]>>, %z: memref<64x448xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<64x256xf32>, memref<256x448xf32, strided<[3136, 1]>>) outs(%z : memref<64x448xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
 // Rows that values tell are vectors along the row, whatever else walks contiguously.
 // CHECK-LABEL: func.func @rows(
 // CHECK-NOT:     magweld.remarks
