@@ -95,12 +95,16 @@ class SharedSteps:
         self._several = {node for node, count in uses.items() if count > 1}
         # Where in the list the value of an operator is.
         self._at: dict[fx.Node, int] = {}
+        # The last of these in the recorded graph that has changed a value in its place.
+        self._change: fx.Node | None = None
 
     def step(self, predicate: Predicate) -> Callable[..., bool] | None:
         """Return the test of a predicate; None if it has nothing in common with others.
 
-        Tests have to run in the order in which they were made. A test takes the list,
-        and the tensors and numbers of the predicate.
+        None as well if it needs operators that the recorded run has called before a
+        value was changed that is in the list. Tests have to run in the order in which
+        they were made. A test takes the list, and the tensors and numbers of the
+        predicate.
         """
         if predicate.copies or self._several.isdisjoint(_origins(predicate)):
             return None
@@ -110,6 +114,10 @@ class SharedSteps:
             for node in source.nodes
             if node in origins and origins[node] not in self._at
         ]
+        called = [origins[node] for node in made]
+        if self._change is not None and any(one < self._change for one in called):
+            return None
+        self._change = max(filter(_changes, called), default=self._change)
         used = dict.fromkeys(arg for node in made for arg in node.all_input_nodes)
         kept = [node for node in used if origins.get(node) in self._at]
         graph = fx.Graph()
@@ -128,6 +136,10 @@ class SharedSteps:
         return _step(
             fx.GraphModule({}, graph), places, self._at[origins[read]], predicate.value
         )
+
+
+def _changes(node: fx.Node) -> bool:
+    return "changes" in node.meta or bool(node.meta.get("writes"))
 
 
 def _origins(predicate: Predicate) -> set[fx.Node]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import pytest
 import torch
 
 from magweld.frontend import trace
@@ -147,3 +148,46 @@ def test_values_and_truths_share_operators():
         x = torch.tensor([1.0, 2.0, 0.5]) * number
         assert torch.equal(traced(x), function(x))
     assert traced.stats()["hits"] > 2, traced.explain()
+
+
+def before_a_write(x):
+    whole = x + 0
+    scaled = whole * 3
+    whole.mul_(2)
+    return whole.abs().sum() > 9, scaled.sum() > 1
+
+
+def before_a_change_of_form(x):
+    whole = x + 0
+    whole.t_()
+    turned = whole * 1
+    whole.t_()
+    return whole[0, 1] > 0, turned[0, 1] > 0
+
+
+def behind_an_arm_that_writes(x):
+    whole = x + 0
+    if (whole.abs() > 1).any():
+        for _ in whole[1:]:
+            whole *= 2
+        while (whole.abs() > 4).any():
+            whole = whole.clamp(-9, 9) * 0.4
+    return (whole.sum() > 1,)
+
+
+@pytest.mark.parametrize(
+    "truths", [before_a_write, before_a_change_of_form, behind_an_arm_that_writes]
+)
+def test_what_was_computed_before_a_write_is_not_computed_behind_it(truths):
+    def function(x):
+        number = 0
+        for truth in truths(x):
+            number = 2 * number + 1 if truth else 2 * number
+        return x + number
+
+    traced = trace(function, backend="eager")
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(40):
+        x = torch.randn(2, 2, generator=generator)
+        assert torch.equal(traced(x), function(x))
+    assert traced.stats()["hits"] > 20, traced.explain()

@@ -71,6 +71,7 @@ def test_a_repeated_cell_runs_once(calls: Calls) -> None:
         ("type of a number", (1,), (1.0,)),
         ("number", (2,), (3,)),
         ("truth", (1,), (True,)),
+        ("sign of zero", (0.0,), (-0.0,)),
     ],
 )
 def test_other_constants_are_other_calls(

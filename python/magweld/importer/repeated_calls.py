@@ -99,8 +99,10 @@ def form_of(tensor: torch.Tensor) -> Form | None:
 
 
 def _typed(value: Any) -> tuple[type, Any] | None:
-    """Return a constant with its type: 1, 1.0 and True are equal in Python."""
-    kinds = (bool, int, float, str, torch.dtype, torch.device, torch.layout)
+    """Return a constant told exactly: 1, 1.0 and True are equal, and so are zeros."""
+    if isinstance(value, float):
+        return type(value), value.hex()
+    kinds = (bool, int, str, torch.dtype, torch.device, torch.layout)
     if value is None or isinstance(value, (*kinds, torch.memory_format)):
         return type(value), value
     return None

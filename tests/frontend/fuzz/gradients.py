@@ -35,7 +35,9 @@ def differentiate(result: Any, exact: bool) -> None:
 
 def gradients_behind(result: torch.Tensor) -> list[tuple[torch.Tensor, Any, Any]]:
     """Return the leaves that a tensor has its gradient from, and what they have."""
-    waiting, seen, found = [result.grad_fn], set(), []
+    # Torch refuses it for some views that were written without gradients.
+    begin = run(lambda: result.grad_fn).result
+    waiting, seen, found = [begin], set(), []
     while waiting:
         node = waiting.pop()
         if node is None or node in seen:
