@@ -26,12 +26,15 @@ from magweld.frontend.monitor.annotation import (
     refused,
 )
 from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.operators.inner_gradients import check_gradients
 from magweld.frontend.operators.targets import CustomFunction
 from magweld.frontend.rules.functions import register_function
+from magweld.frontend.rules.natives import record_operator
 from magweld.frontend.session.session import Session
 from magweld.frontend.state.attributes import note_class
 from magweld.frontend.state.mro import class_dict
 from magweld.frontend.state.refgraph import RefGraph
+from magweld.graphs.gradients import inner_gradients
 
 
 def _apply(observer: Observer, call: NativeCall) -> None:
@@ -122,6 +125,19 @@ def _effects(session: Session) -> tuple[Any, ...]:
     return (_written(graph), *done)
 
 
+def _gradients(observer: Observer, call: NativeCall) -> None:
+    """Record `torch.autograd.grad` as one operator, where it is one of the run."""
+    graph = observer.session.graph
+
+    def is_new(tensor: torch.Tensor) -> bool:
+        known = graph.find(tensor)
+        return known is not None and not known.external
+
+    with torch._C.DisableTorchFunction():
+        check_gradients(call.args, call.kwargs, is_new)
+    record_operator(observer, call.name, inner_gradients, call.args, call.kwargs)
+
+
 _KEEPS: Final = Annotation(rest=Use.KEEP)
 _CONTEXT: Final = (
     "mark_dirty",
@@ -160,7 +176,6 @@ def _inner(function: Any) -> CodeType:
 _BACKWARD: Final = (
     torch.Tensor.backward,
     torch.autograd.backward,
-    torch.autograd.grad,
     torch.nn.utils.clip_grad_norm_,
     torch.nn.utils.clip_grad_value_,
 )
@@ -170,6 +185,7 @@ _MAKERS: Final = ("functionalize", "grad", "grad_and_value", "jacfwd", "jacrev",
 _TRANSFORMS: Final = ("jvp", "linearize", "vjp")
 
 TRAINING: Final[Entries] = (
+    (torch.autograd.grad, _gradients),
     *((function, refused("autograd-graph")) for function in _BACKWARD),
     # By code, as the decorators make a function for each use: those of the optimizers'
     # steps, and of all that `torch.compile` leaves out.

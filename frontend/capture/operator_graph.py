@@ -10,6 +10,7 @@ import torch
 from torch import fx
 
 from magweld.frontend.expressions.expressions import Expression, Literal
+from magweld.frontend.operators.edges import end_at, nodes_behind
 from magweld.frontend.operators.effects import needed
 from magweld.frontend.operators.put_back import UNKNOWN, Failing, failing
 from magweld.frontend.operators.recorder import OperatorRecorder
@@ -18,6 +19,7 @@ from magweld.frontend.operators.torch_state import has_forward_gradients
 from magweld.graphs.autocast import SWITCHES, switches_autocast
 from magweld.graphs.control_operators import all_nodes, bodies_of
 from magweld.graphs.cuts import leave_to_torch
+from magweld.graphs.gradients import inner_gradients
 from magweld.graphs.lazy_code import LazyGraphModule
 from magweld.graphs.numbers import without_numbers
 from magweld.graphs.unroll import has_loops, iterations_in, unroll
@@ -82,8 +84,11 @@ def build_graph(
         StopRecordingError: What it does to memory could not be put back.
     """
     nodes = list(recorder.graph.nodes)
+    makes_gradients = any(node.target is inner_gradients for node in nodes)
     trains = _trains(recorder, nodes, grad_enabled)
-    if not trains and _keeps_grad_mode(nodes, grad_enabled):
+    if makes_gradients:
+        trains = trains and _hands_out_gradients(recorder, outputs)
+    elif not trains and _keeps_grad_mode(nodes, grad_enabled):
         for node in nodes:
             if _switches_grad(node):
                 node.meta["effect"] = False
@@ -110,7 +115,9 @@ def build_graph(
     graph.lint()
     leaves = _makes_leaves(recorder, kept, outputs, trains)
     torch_only = "new-leaf" if leaves else _torch_only(recorder, graph)
-    may_cut = bool(torch_only) and not (leaves or trains or has_forward_gradients())
+    # An autograd graph must not be cut.
+    whole = leaves or trains or makes_gradients or has_forward_gradients()
+    may_cut = bool(torch_only) and not whole
     is_cut = may_cut and _cut(recorder, graph, mapping)
     module = _without_fixed_loops(LazyGraphModule({}, graph))
     module = without_numbers(module)
@@ -201,15 +208,35 @@ def _makes_leaves(
 
     A compiled graph has plain tensors for results, and gradients for its inputs only.
     """
+    tensors = [*map(recorder.tensors.tensor, outputs)]
     if trains and any(node.meta.get("leaf") for node in kept):
-        return True
-    tensors = map(recorder.tensors.tensor, outputs)
+        if not _follow_from_inputs(recorder, tensors):
+            return True
     return any(
         type(tensor) is torch.nn.Parameter
         or (tensor.requires_grad and not trains and not _shows_input(recorder, tensor))
         for tensor in tensors
         if tensor is not None
     )
+
+
+def _follow_from_inputs(
+    recorder: OperatorRecorder, results: Sequence[torch.Tensor | None]
+) -> bool:
+    """Return whether each result that needs gradients gives some to an input.
+
+    Then leaves that the program makes inside of it, and drops, are no matter.
+    """
+    given = [item.node.obj for item in recorder.inputs if item.node.obj.requires_grad]
+    try:
+        ends = {end_at(x) for x in given}
+        return all(
+            x is not None
+            and (not x.requires_grad or not ends.isdisjoint(nodes_behind([x])))
+            for x in results
+        )
+    except RuntimeError:
+        return False  # torch would make a node of a view only now
 
 
 def _shows_input(recorder: OperatorRecorder, tensor: torch.Tensor) -> bool:
@@ -245,6 +272,19 @@ def _cut(
 
 def _switches_grad(node: fx.Node) -> bool:
     return node.target is torch._C._set_grad_enabled
+
+
+def _hands_out_gradients(
+    recorder: OperatorRecorder, outputs: Sequence[fx.Node]
+) -> bool:
+    """Return whether a result needs gradients, or what was written to."""
+    written = [
+        item.node.obj
+        for item in recorder.inputs
+        if storage_of(item.node.obj) in recorder.written
+    ]
+    results = map(recorder.tensors.tensor, outputs)
+    return any(x is None or x.requires_grad for x in (*results, *written))
 
 
 def _trains(

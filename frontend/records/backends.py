@@ -19,6 +19,7 @@ from magweld.frontend.operators.targets import ConstantTensor, CustomFunction
 from magweld.graphs.all_sizes import CompileSizes
 from magweld.graphs.autocast import graph_runner
 from magweld.graphs.control_operators import all_nodes, bodies_of
+from magweld.graphs.gradients import frees_history, has_inner_gradients
 from magweld.tiers import TieredGraph, Tiers
 
 Compiled = Callable[..., Sequence[torch.Tensor]]
@@ -231,8 +232,12 @@ def compile_captured(
             for kind, reason in _LEFT_TO_TORCH.items():
                 if isinstance(node.target, kind):
                     raise LeftToTorchError(reason, node.target.__name__)
-    if not graph.trains or backend.differentiates:
+    if backend.differentiates:
         return backend.compile(graph.module, list(graph.examples))
+    if not graph.trains:
+        return backend.compile(_without_autograd(graph), list(graph.examples))
+    if any(map(frees_history, all_nodes(graph.module))):
+        raise LeftToTorchError("training-graph", "gradients that free their history")
     if any(bodies_of(node) for node in graph.module.graph.nodes):
         raise LeftToTorchError("training-graph", "a branch on the value of a tensor")
     # Torch's tracing of gradients takes long to import.
@@ -243,3 +248,16 @@ def compile_captured(
     except UnsupportedError as error:
         raise LeftToTorchError("training-graph", str(error)) from error
     return plan.compile(backend.compile, report)
+
+
+def _without_autograd(graph: OperatorGraph) -> fx.GraphModule:
+    if not has_inner_gradients(graph.module):
+        return graph.module
+    from magweld.training.without_autograd import without_autograd
+
+    try:
+        return without_autograd(
+            graph.module, graph.examples, grad_enabled=graph.grad_enabled
+        )
+    except UnsupportedError as error:
+        raise LeftToTorchError("training-graph", str(error)) from error

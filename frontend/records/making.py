@@ -17,6 +17,7 @@ from magweld.frontend.records.backends import (
     run_eagerly,
 )
 from magweld.frontend.records.record import Record
+from magweld.graphs.gradients import has_inner_gradients
 from magweld.graphs.lifted_graph import Example, LiftedGraph
 
 
@@ -108,6 +109,7 @@ class RecordMaker:
             backend.name == "eager"
             or not backend.may_have(graph)
             or (graph.trains and not backend.differentiates)
+            or has_inner_gradients(graph.module)
         )
         return LiftedGraph(
             graph.module,

@@ -42,7 +42,11 @@ def _made_on_split_dimensions(value: Any) -> tensor.CollapseShapeOp | None:
     stay as long as they are.
     """
     maker = defining_op(value)
-    if not isinstance(maker, tensor.CollapseShapeOp) or len(groups_of(maker)[-1]) > 1:
+    if not isinstance(maker, tensor.CollapseShapeOp):
+        return None
+    groups = groups_of(maker)
+    # One number has no rows.
+    if not groups or len(groups[-1]) > 1:
         return None
     if not _is_written_in_order(defining_op(maker.src)):
         return None

@@ -106,6 +106,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "magweld.cut_graph",
         "magweld.frontend.capture",
         "magweld.frontend.operators",
+        "magweld.graphs",
         "magweld.importer",
         "magweld.layouts",
         "magweld.reports",

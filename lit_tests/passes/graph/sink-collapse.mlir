@@ -4,6 +4,7 @@
 #first = affine_map<(d0, d1, d2) -> (d0)>
 #rows = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
+#number = affine_map<() -> ()>
 
 // An activation, two operations that read what is made with a number for each group: both
 // follow it on its dimensions.
@@ -147,4 +148,25 @@ func.func @outside(%x: tensor<8x4x24xf32>) -> tensor<32x24xf32> {
     linalg.yield %0 : f32
   } -> tensor<32x24xf32>
   return %t : tensor<32x24xf32>
+}
+
+// One number has no rows.
+// CHECK-LABEL: func.func @one_number(
+// CHECK:         %[[C:.+]] = tensor.collapse_shape
+// CHECK:         linalg.generic {{.+}} ins(%[[C]] : tensor<f32>)
+func.func @one_number(%x: tensor<1x1xf32>) -> tensor<f32> {
+  %split = tensor.empty() : tensor<1x1xf32>
+  %joined = tensor.empty() : tensor<f32>
+  %n = linalg.generic {indexing_maps = [#rows, #rows], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<1x1xf32>) outs(%split : tensor<1x1xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = math.exp %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<1x1xf32>
+  %c = tensor.collapse_shape %n [] : tensor<1x1xf32> into tensor<f32>
+  %t = linalg.generic {indexing_maps = [#number, #number], iterator_types = []} ins(%c : tensor<f32>) outs(%joined : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = math.tanh %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<f32>
+  return %t : tensor<f32>
 }

@@ -34,12 +34,14 @@ from magweld.frontend.guards.guard import Category
 from magweld.frontend.records.record import Record
 from magweld.frontend.state.steps import HitStep, Made, Make
 from magweld.frontend.traced import trace
+from magweld.graphs.gradients import has_inner_gradients
 from magweld.graphs.numbers import without_numbers
 from magweld.importer.epilogue import Epilogue
 from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.piecewise import has_control
 from magweld.runtime.gpu.machine import GPU
 from magweld.runtime.sharing import shares_memory
+from magweld.training.without_autograd import without_autograd
 from magweld.tuning.options import Tune
 
 _CONSTANT = StandIns()
@@ -262,8 +264,11 @@ def _captured(
     if not containers.isdisjoint(_changeable(result)):
         raise RETURNS_ARGUMENT.at("the result")
     tensors = Tensors(outputs, inputs, list(state.values()))
+    graph = record.graph
+    if has_inner_gradients(graph):
+        graph = without_autograd(graph, example_inputs, grad_enabled=False)
     return CapturedCall(
-        record.graph,
+        graph,
         example_inputs,
         tuple(feeds),
         inputs,

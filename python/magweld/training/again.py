@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from magweld.training.edges import nodes_behind
+from magweld.frontend.operators.edges import nodes_behind
 
 # Autograd tells of it by text alone.
 FREED = "backward through the graph a second time"

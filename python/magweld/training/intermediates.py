@@ -14,11 +14,12 @@ import torch
 from torch import Tensor, fx
 from torch._subclasses import FakeTensorMode
 
+from magweld.frontend.operators.edges import edge_of, edges_behind
 from magweld.frontend.operators.watch import OperatorWatch
+from magweld.graphs.gradients import has_inner_gradients
 from magweld.importer.observation import GraphRunner
 from magweld.storages import storage_of
 from magweld.training import refusals
-from magweld.training.edges import edge_of, edges_behind
 from magweld.training.observation import (
     Form,
     TrainingFacts,
@@ -70,6 +71,9 @@ def find_intermediates(
     """
     if not facts.intermediate:
         return ()
+    if has_inner_gradients(graph):
+        # With a result as an input, what it was made of has no gradient by it.
+        raise refusals.INTERMEDIATE.at("the graph", "which makes gradients inside")
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     runner = _Places(graph)
     results = run_with_gradients(runner, mode, runner.watch, stand_ins(mode, inputs))

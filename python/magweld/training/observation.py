@@ -13,6 +13,7 @@ import torch
 from torch import fx
 from torch._subclasses import FakeTensorMode
 
+from magweld.frontend.operators.edges import edge_of, edges_behind
 from magweld.frontend.operators.watch import OperatorWatch
 from magweld.importer.epilogue import Window
 from magweld.importer.nodes import draws
@@ -22,7 +23,6 @@ from magweld.layouts import creation_of
 from magweld.logs import expected_errors
 from magweld.storages import is_size_of, storage_of
 from magweld.training import refusals
-from magweld.training.edges import edge_of, edges_behind
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from torch import Tensor
-from torch.autograd.graph import Node
+from torch.autograd.graph import Node, get_gradient_edge
+
+from magweld.frontend.operators.history import gradient_node
 
 Edge = tuple[Node, int]
 """Where the gradient of a tensor arrives: a node, and which of its results it is."""
@@ -15,6 +17,15 @@ def edge_of(tensor: Tensor) -> Edge | None:
     """Return where the gradient of a tensor arrives, None if it is made of no other."""
     node = tensor.grad_fn
     return None if node is None else (node, tensor.output_nr)
+
+
+def end_at(tensor: Tensor) -> Node:
+    """Return the node at which a gradient of a tensor has arrived; leaves have one too.
+
+    Raises:
+        RuntimeError: As of `gradient_node`.
+    """
+    return gradient_node(tensor) or get_gradient_edge(tensor).node
 
 
 def nodes_behind(tensors: Iterable[Tensor], stop: Collection[Node] = ()) -> set[Node]:
