@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Mapping
 from typing import Final
 
 from magweld.codegen.loader import LoadedObjects
-from magweld.codegen.recurrent_kernels import RecurrentKernels, Word
+from magweld.codegen.recurrent_kernels import RecurrentKernels
 from magweld.codegen.shared_code import SharedCode, WordsFunction, emit_kernels
-
-_WORDS: Final = ctypes.c_int64 * len(Word)
 
 
 class RecurrentCode:
@@ -26,12 +22,9 @@ class RecurrentCode:
         symbol = RecurrentKernels.symbol
         self._run = WordsFunction(LoadedObjects([code], [symbol]), symbol)
 
-    def run(self, words: Mapping[Word, int]) -> None:
-        """Run a layer by all of its words."""
-        found = _WORDS()
-        for word, value in words.items():
-            found[word] = value
-        self._run(found)
+    def run(self, words: bytes) -> None:
+        """Run a layer by all of its words, in their order."""
+        self._run(words)
 
 
 RECURRENT_CODE: Final = SharedCode("recurrent", RecurrentCode.emit, RecurrentCode)

@@ -59,9 +59,9 @@ class WordsFunction:
         self._objects = objects
         self._run = _TYPE(objects.address(symbol))
 
-    def __call__(self, words: ctypes.Array[ctypes.c_int64]) -> None:
+    def __call__(self, words: bytes | ctypes.Array[ctypes.c_int64]) -> None:
         """Run it by its words."""
-        self._run(ctypes.addressof(words))
+        self._run(words)
 
 
 class SharedCode(Generic[T]):

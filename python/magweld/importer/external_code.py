@@ -54,6 +54,9 @@ aten = torch.ops.aten
 _DIRECT: dict[object, Callable[..., Any]] = {
     aten.argmax.default: torch.argmax,
     aten.cat.default: torch.cat,
+    aten.permute.default: torch.permute,
+    aten.select.int: torch.select,
+    aten.transpose.int: torch.transpose,
 }
 
 _PARTS: frozenset[object] = frozenset({aten.select.int, aten.slice.Tensor})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -29,6 +30,8 @@ _NAMES: Final = (*_TENSORS, "reverse", "has_biases")
 # Units whose weights stay in the caches from step to step: torch's library shares out
 # more of them among threads.
 _MOST_UNITS: Final = 512
+# What native code reads of a layer.
+_WORDS: Final = f"{len(Word)}q"
 
 
 def is_native_layer(node: fx.Node) -> bool:
@@ -111,21 +114,14 @@ def run_layer(
     last = cell.clone(memory_format=torch.contiguous_format)
     packed = source.new_empty(weight.numel())
     stride = sequences * units
-    words = {
-        Word.GIVEN: given.data_ptr(),
-        Word.WEIGHT: weight.data_ptr(),
-        Word.STATE: first.data_ptr(),
-        Word.CELL: last.data_ptr(),
-        Word.RESULT: result.data_ptr(),
-        Word.PACKED: packed.data_ptr(),
-        Word.STEPS: steps,
-        Word.SEQUENCES: sequences,
-        Word.UNITS: units,
-        Word.BLOCKS: units // float_lanes(),
-        Word.FIRST: steps - 1 if reverse else 0,
-        Word.STRIDE: -stride if reverse else stride,
-        Word.THREADS: min(torch.get_num_threads(), max(sequences, 1)),
-    }
+    # In the order of `Word`.
+    words = struct.pack(
+        _WORDS,
+        *map(Tensor.data_ptr, (given, weight, first, last, result, packed)),
+        *(steps, sequences, units, units // float_lanes()),
+        *((steps - 1, -stride) if reverse else (0, stride)),
+        min(torch.get_num_threads(), max(sequences, 1)),
+    )
     RECURRENT_CODE.loaded().run(words)
     end = first if steps == 0 else result[0 if reverse else steps - 1]
     return result, end.reshape(state.shape).clone(), last
