@@ -7,6 +7,7 @@ import functools
 import time
 import warnings
 from collections.abc import Callable
+from weakref import ref
 
 from magweld.frontend.capture.build_record import Capture
 from magweld.frontend.catalogue import CATALOGUE, Break
@@ -39,6 +40,7 @@ class RecordMaker:
         self._tell = tell
         self._list_failure = list_failure
         self._warned = False
+        self._lifted_graphs: list[ref[LiftedGraph]] = []
 
     def make(self, captured: Capture) -> Record:
         """Return the record of a captured run."""
@@ -111,11 +113,19 @@ class RecordMaker:
             or (graph.trains and not backend.differentiates)
             or has_inner_gradients(graph.module)
         )
-        return LiftedGraph(
+        lifted = LiftedGraph(
             graph.module,
             len(graph.scalars),
             None if by_torch else backend.compile,
             example=Example.of(graph.examples, [e.value for e in graph.scalars]),
             compile_sizes=None if by_torch else backend.compile_sizes,
             varying=captured.varying,
+            beside=self._graphs,
         )
+        self._lifted_graphs = [*map(ref, self._graphs()), ref(lifted)]
+        return lifted
+
+    def _graphs(self) -> list[LiftedGraph]:
+        """Return the lifted graphs of the records that there are still."""
+        found = (one() for one in list(self._lifted_graphs))
+        return [graph for graph in found if graph is not None]

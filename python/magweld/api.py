@@ -24,10 +24,10 @@ from magweld.control_text import control_module
 from magweld.cut_graph import CompilePiece, CutGraph
 from magweld.diagnostics import MagweldError, UnsupportedError
 from magweld.frontend.operators.torch_state import torch_state
-from magweld.graphs.all_sizes import Examples
 from magweld.graphs.autocast import graph_runner
 from magweld.graphs.cuts import left_to_torch
 from magweld.graphs.size_relation import SizeRelation
+from magweld.graphs.sized_examples import Examples
 from magweld.importer.first_use import prepare_first_use
 from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.importer.placing import stand_ins
@@ -428,7 +428,7 @@ def compile_graph(
 def compile_for_sizes(
     graph: fx.GraphModule,
     inputs: Sequence[Tensor],
-    examples: Callable[[], Examples],
+    examples: Callable[[], Examples | Compiled],
     reference: Callable[..., Any],
     *,
     options: CompileOptions | None = None,
@@ -441,7 +441,8 @@ def compile_for_sizes(
         graph: The graph for the sizes of a call.
         inputs: Those of the call.
         examples: Returns what is compiled: graph and inputs for numbers that stand for
-            sizes. It may raise what this function raises.
+            sizes; or what another graph has compiled. It may raise what this function
+            raises.
         reference: Runs the graph through torch on tensors, then numbers.
         options: What the compilation may decide; all by default.
         tiers: How the graph gets from torch to compiled code.
@@ -471,6 +472,9 @@ def compile_for_sizes(
 
     def prepare() -> Work:
         given = examples()
+        if not isinstance(given, Examples):
+            shared = given
+            return Work(lambda: shared)
         relation, sets = given.relation, (given.relation.stand_ins, given.others)
         ours, theirs = (
             import_graph(one, tensors, look_ups=True, stand_ins=numbers)

@@ -72,6 +72,7 @@ class SizedGraph:
         at: Makes it for some sizes.
         reference: Runs the graph through torch.
         races: Whether the code must be faster than torch to be used.
+        is_shared: Whether it is that of another graph, which has compiled it.
         is_whole: Whether torch runs no part of the graph for its sizes: none that it
             would not run in a program for one size as well.
         forms: What was made for sizes, by those of the calls.
@@ -83,6 +84,7 @@ class SizedGraph:
     reference: Call
     races: bool
     is_whole: bool
+    is_shared: bool = False
     forms: Forms = field(default_factory=lambda: Forms(env.FORMS_BYTES.get()))
     _turns: dict[tuple[int, ...], Turns] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -144,6 +146,16 @@ class SizedGraph:
             form: Any = self.forms.find(key)
         found: TieredGraph | None = form
         return found
+
+    def shared(self, relation: SizeRelation, reference: Call) -> SizedGraph:
+        """Return the same program for another graph, with forms of its own.
+
+        Args:
+            relation: How the inputs of that graph follow from the sizes.
+            reference: Runs it through torch.
+        """
+        made = (self.compiled, self.at, reference, self.races, self.is_whole)
+        return SizedGraph(relation, *made, is_shared=True)
 
     def _has_gaps(self, tensors: Sequence[Tensor]) -> bool:
         runtime = self.relation.runtime_tensors

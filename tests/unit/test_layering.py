@@ -74,6 +74,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     # What the front end hands over: it knows nothing of how a graph was captured.
     "magweld.graphs": (
         *DESCRIPTIONS,
+        "magweld.layouts",
         "magweld.paced",
         "magweld.reports",
         "magweld.tiers",

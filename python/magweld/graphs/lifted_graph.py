@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -19,6 +19,7 @@ from magweld.graphs.autocast import graph_runner
 from magweld.graphs.counted_loops import with_counted_loops
 from magweld.graphs.forms import COMPILE_AFTER, COMPILE_BESIDE, Forms, key_of
 from magweld.graphs.numbers import with_inputs, without_numbers
+from magweld.graphs.shared_sizes import Recorded, Sharing
 from magweld.graphs.unroll import (
     MAX_ITERATIONS,
     has_loops,
@@ -86,6 +87,7 @@ class LiftedGraph:
         example: Example,
         compile_sizes: CompileSizes | None = None,
         varying: Sequence[int] | None = None,
+        beside: Callable[[], Iterable[LiftedGraph]] = tuple,
     ) -> None:
         """Prepare a graph.
 
@@ -96,6 +98,8 @@ class LiftedGraph:
             compile_sizes: Compiles a graph once for all sizes; None if nothing does.
             varying: Which of the tensors may have other sizes in another call, by
                 position; None if all may. Models have many that may not.
+            beside: Returns the graphs of other records of the same callable, which may
+                have a program for all sizes that is for this one as well.
         """
         self._varying = None if varying is None else tuple(varying)
         self._example = example
@@ -107,7 +111,9 @@ class LiftedGraph:
         self.forms = Forms(env.FORMS_BYTES.get())
         self.all_sizes: AllSizes | None = None
         if compile_sizes is not None and not has_loops(module):
-            self.all_sizes = AllSizes(compile_sizes, self._with_numbers, self._run)
+            sharing = Sharing(self, beside, self._run)
+            given = (compile_sizes, self._with_numbers, self._run)
+            self.all_sizes = AllSizes(*given, sharing)
             if example.forms:
                 shapes = tuple(tuple(shape) for shape, *_ in example.forms)
                 self.all_sizes.note(shapes, example.numbers)
@@ -125,14 +131,20 @@ class LiftedGraph:
     @property
     def made(self) -> int:
         """How many programs were compiled: for a set of values, or for all sizes."""
-        tiers = [] if self.all_sizes is None else self.all_sizes.tiers
-        return self.forms.made + sum(tier.made for tier in tiers)
+        sizes = self.all_sizes
+        return self.forms.made + (0 if sizes is None else sizes.made)
+
+    @property
+    def recorded(self) -> Recorded:
+        """The graph as its record has it."""
+        kinds = tuple((dtype, device) for *_, dtype, device in self._example.forms)
+        return Recorded(self.module, self._numbers, kinds)
 
     @property
     def compile_seconds(self) -> float:
         """Time spent compiling, in calls and behind them."""
-        tiers = [] if self.all_sizes is None else self.all_sizes.tiers
-        return self.seconds + sum(tier.seconds_behind for tier in tiers)
+        sizes = self.all_sizes
+        return self.seconds + (0.0 if sizes is None else sizes.compile_seconds)
 
     def mlir(self, stage: str) -> str:
         """Return the module for the values of the recorded run at a stage.

@@ -31,6 +31,9 @@ _DIVISORS: Final = tuple(1 << power for power in range(7))
 # sizes may be as far apart in two calls by chance.
 _FEWEST_SEEN: Final = 3
 
+# Graphs are recorded for sizes from two on: see `symbolic`.
+LEAST: Final = 2
+
 Shapes = tuple[tuple[int, ...], ...]
 Offsets = tuple[tuple[int, int], ...]
 
@@ -52,6 +55,7 @@ class SizeRelation:
             what is added to it.
         units: For each place what the extent is a multiple of, in which its size is
             counted; ones if there are none.
+        least: What each size is at least.
     """
 
     shapes: Shapes
@@ -60,12 +64,21 @@ class SizeRelation:
     places: tuple[tuple[int, int], ...]
     offsets: Offsets = ()
     units: tuple[int, ...] = ()
+    least: int = LEAST
 
     def sizes_of(
         self, shapes: Sequence[Sequence[int]], numbers: Sequence[Any]
     ) -> tuple[int, ...] | None:
         """Return the sizes that shapes and numbers follow from, None if from none."""
-        if len(shapes) != len(self.shapes) or len(numbers) != len(self.numbers):
+        sizes = self.sizes_at(shapes)
+        if sizes is None or len(numbers) != len(self.numbers):
+            return None
+        same = all(map(_is_same, self.numbers_at(sizes), numbers))
+        return sizes if same else None
+
+    def sizes_at(self, shapes: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
+        """Return the sizes that shapes follow from, None if from none."""
+        if len(shapes) != len(self.shapes):
             return None
         for shape, form in zip(shapes, self.shapes, strict=True):
             if len(shape) != len(form):
@@ -76,10 +89,9 @@ class SizeRelation:
             for (tensor, dim), unit in zip(self.places, self._units, strict=True)
         ]
         sizes = (*told, *(told[number] + added for number, added in self.offsets))
-        # Graphs are recorded for sizes from two on: see `symbolic`.
-        if min(sizes) < 2 or self.shapes_at(sizes) != tuple(map(tuple, shapes)):
+        if min(sizes) < self.least:
             return None
-        same = all(map(_is_same, self.numbers_at(sizes), numbers))
+        same = self.shapes_at(sizes) == tuple(map(tuple, shapes))
         return sizes if same else None
 
     def shapes_at(self, sizes: Sequence[int]) -> Shapes:
