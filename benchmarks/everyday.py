@@ -107,6 +107,32 @@ def difference(found: list[Any], expected: list[Any]) -> float:
     return worst
 
 
+def run_all(
+    peers: dict[str, Peer], absent: dict[str, str], first: int, given: list[Arguments]
+) -> dict[str, list[list[Any]]]:
+    """Return the results of some calls by peer.
+
+    Args:
+        peers: Those that run; torch.compile is taken out when it raises.
+        absent: Gets what it has raised.
+        first: Number of the first call.
+        given: Arguments of each call.
+    """
+    results: dict[str, list[list[Any]]] = {}
+    for key, peer in [*peers.items()]:
+        try:
+            results[key] = [
+                peer.run(first + number, copy.deepcopy(each))
+                for number, each in enumerate(given)
+            ]
+        except RuntimeError as error:
+            if key != "torch.compile":
+                raise
+            absent[key] = str(error).partition("\n")[0]
+            del peers[key]
+    return results
+
+
 def measure(name: str, rounds: int, with_inductor: bool) -> dict[str, Any]:
     """Return the figures of one case."""
     torch._dynamo.reset()
@@ -121,16 +147,11 @@ def measure(name: str, rounds: int, with_inductor: bool) -> dict[str, Any]:
         for key, made in programs.items()
     }
     worst = dict.fromkeys(peers, 0.0)
+    absent: dict[str, str] = {}
 
     def calls(first: int, count: int) -> None:
         given = [arguments(number) for number in range(first, first + count)]
-        results = {
-            key: [
-                peer.run(first + number, copy.deepcopy(each))
-                for number, each in enumerate(given)
-            ]
-            for key, peer in peers.items()
-        }
+        results = run_all(peers, absent, first, given)
         for key, found in results.items():
             for result, expected in zip(found, results["eager"], strict=True):
                 worst[key] = max(worst[key], difference(result, expected))
@@ -157,6 +178,7 @@ def measure(name: str, rounds: int, with_inductor: bool) -> dict[str, Any]:
         "first_seconds": {key: times[0] for key, times in early.items()},
         "stall_ms": 1e3 * (max(early["magweld"][1:]) - max(early["eager"][1:])),
         "difference": worst,
+        **({"absent": absent} if absent else {}),
         "stats": stats,
         "breaks": [str(item) for item in traced.breaks],
     }

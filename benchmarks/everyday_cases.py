@@ -517,6 +517,25 @@ def physics_residual() -> Any:
     return residual, lambda n: (torch.rand(256, 2),)
 
 
+@case()
+def forces() -> Any:
+    """An energy of atoms and the forces of it, which are its gradient."""
+    energy_of = mlp(16, 64, 64, 1, act=nn.SiLU)
+    centres = torch.linspace(0.5, 6, 16)
+
+    def simulate(positions: Tensor) -> tuple[Tensor, Tensor]:
+        positions = positions.detach().requires_grad_()
+        with torch.enable_grad():
+            apart = positions[:, None] - positions[None]
+            distances = (apart.square().sum(-1) + 1e-6).sqrt()
+            shells = torch.exp(-(distances[..., None] - centres).square())
+            energy = energy_of(shells.sum(1)).sum()
+            (slope,) = torch.autograd.grad(energy, positions)
+        return energy.detach(), -slope
+
+    return simulate, lambda n: (3 * torch.randn(32, 3),)
+
+
 # Training steps.
 
 
@@ -601,3 +620,27 @@ def train_bf16() -> Any:
         lambda net, args: F.cross_entropy(net(args[0]).float(), args[1]),
         lambda n: (torch.randn(64, 64).bfloat16(), torch.randint(0, 10, (64,))),
     )
+
+
+@case(trains=True)
+def train_residual() -> Any:
+    """A network that solves the heat equation: its loss is made of its derivatives."""
+
+    class Residual(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.solution = mlp(2, 32, 32, 1, act=nn.Tanh)
+
+        def forward(self, points: Tensor) -> Tensor:
+            points = points.detach().requires_grad_()
+            u = self.solution(points)
+            (first,) = torch.autograd.grad(u.sum(), points, create_graph=True)
+            slope = first[:, 0].sum()
+            (second,) = torch.autograd.grad(slope, points, create_graph=True)
+            return first[:, 1] - 0.1 * second[:, 0]
+
+    def loss(net: nn.Module, args: Arguments) -> Tensor:
+        found: Tensor = net(args[0])
+        return found.square().mean()
+
+    return training(Residual(), loss, lambda n: (torch.rand(256, 2),))
