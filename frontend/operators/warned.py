@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import threading
 import warnings
 from collections.abc import Callable
@@ -27,6 +28,7 @@ class WarningWatch:
     def __init__(self) -> None:
         self.seen = False
         self._thread = threading.get_ident()
+        self._filter = ("ignore", _Noting(self), Warning, None, 0)
 
     def is_observing(self) -> bool:
         """Whether the thread is the one that observes."""
@@ -46,6 +48,19 @@ class WarningWatch:
             kwargs: The others.
         """
         self.seen = False
+        filters = warnings.filters
+        # Those that are left out now may be shown in another call. The list alone is
+        # changed, and put back: lines that have warned are not forgotten.
+        filters.insert(0, self._filter)  # type: ignore[attr-defined]
+        try:
+            return self._call_as(_caller(frame, func), func, args, kwargs)
+        finally:
+            with contextlib.suppress(ValueError):
+                filters.remove(self._filter)  # type: ignore[attr-defined]
+
+    def _call_as(
+        self, frame: FrameType | None, func: Any, args: Any, kwargs: Any
+    ) -> Any:
         if frame is None or not frame.f_lineno:
             return func(*args, **kwargs)
         code, name = frame.f_code, frame.f_globals.get("__name__")
@@ -63,12 +78,35 @@ class WarningWatch:
                 _MODULE._showwarnmsg = noted.show
 
 
+def _caller(frame: FrameType | None, func: Any) -> FrameType | None:
+    """Return the frame that calls: a function of Python hands itself to the mode."""
+    if frame is None or frame.f_code is not getattr(func, "__code__", None):
+        return frame
+    return frame.f_back
+
+
 @dataclass(frozen=True)
-class _Noted:
-    """Shows warnings, and notes those of the thread that observes.
+class _Noting:
+    """Stands for the text of a filter that fits no warning, and notes all.
 
     Attributes:
         watch: Takes note.
+    """
+
+    watch: WarningWatch
+
+    def match(self, text: str) -> None:
+        """Note a warning of the thread that observes."""
+        if self.watch.is_observing():
+            self.watch.seen = True
+
+
+@dataclass(frozen=True)
+class _Noted:
+    """Shows warnings of the thread that observes as of the line of the program.
+
+    Attributes:
+        watch: Knows the thread.
         frame: The frame of the program.
         place: File and line of the call that is one of its own.
         show: Shows a warning.
@@ -83,7 +121,6 @@ class _Noted:
         if not self.watch.is_observing():
             self.show(message)
             return
-        self.watch.seen = True
         if (message.filename, message.lineno) != self.place:
             self.show(message)
             return

@@ -12,7 +12,7 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
 from magweld.frontend.operators.infallible import raises_for_no_values
-from magweld.storages import storage_of
+from magweld.storages import count_writes_to_lists, storage_of
 
 
 class _Traits(NamedTuple):
@@ -238,7 +238,9 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         with contextlib.ExitStack() as stack:
             for key in self._casts:
                 stack.enter_context(torch._C._SetExcludeDispatchKeyGuard(key, False))
-            return func(*args, **kwargs)
+            result = func(*args, **kwargs)
+        count_writes_to_lists(func, args)
+        return result
 
     def _note_write(self, target: Any, args: Any) -> None:
         if isinstance(target, torch.Tensor):

@@ -7,6 +7,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import torch
+from torch.autograd.graph import increment_version
+
+_LISTS = "aten::_foreach_"
 
 
 def storage_of(tensor: torch.Tensor) -> int:
@@ -18,6 +21,24 @@ def storage_of(tensor: torch.Tensor) -> int:
         return int(tensor.untyped_storage()._cdata)
     except NotImplementedError:
         return -id(tensor)
+
+
+def count_writes_to_lists(func: Any, args: Sequence[Any]) -> None:
+    """Count what an operator on lists has written below a mode, or without data.
+
+    Eager runs one operator for each tensor, and that counts. Fused steps of optimisers
+    are one operator in eager too, which counts nothing.
+
+    Args:
+        func: The operator.
+        args: Of its call.
+    """
+    schema = getattr(func, "_schema", None)
+    if schema is None or not schema.name.startswith(_LISTS) or not schema.is_mutable:
+        return
+    for argument, value in zip(schema.arguments, args, strict=False):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            increment_version([t for t in value if not t.is_inference()])
 
 
 def is_alias(tensor: torch.Tensor, other: Any) -> bool:

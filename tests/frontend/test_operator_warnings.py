@@ -47,6 +47,47 @@ def test_each_call_warns_as_eager_does(name: str, backend: str) -> None:
     assert fast.stats()["hits"] >= CALLS - 1, fast.explain()
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("race", ["0", "1"])
+def test_a_call_warns_where_those_before_were_ignored(
+    name: str, race: str, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    monkeypatch.setenv("MAGWELD_RACE", race)
+    program = PROGRAMS[name]
+    x = torch.randn(4, 3, requires_grad=name == "an attribute")
+    fast = trace(program, compile="now")
+    assert texts(fast, "ignore", x) == []
+    assert texts(fast, "always", x) == texts(program, "always", x)
+    assert texts(fast, "ignore", x) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning):
+            fast(x)
+    assert capfd.readouterr().err == ""
+
+
+def test_filters_stay() -> None:
+    before = list(warnings.filters)
+    fast = trace(lambda x: F.mse_loss(x, x[0]), backend="eager")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fast(torch.randn(4, 3))
+        assert len(warnings.filters) == len(before) + 1
+    assert warnings.filters == before
+
+
+def test_a_function_of_torch_warns_at_the_line_of_the_program() -> None:
+    def program(x: Tensor) -> Tensor:
+        return F.mse_loss(x, x[0])
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        trace(program, backend="eager")(torch.randn(4, 3))
+    (warning,) = seen
+    assert warning.filename == __file__
+    assert warning.lineno == program.__code__.co_firstlineno + 1
+
+
 def test_a_line_of_the_program_warns_once() -> None:
     def first(x: Tensor) -> Tensor:
         return x[:1].std(0)

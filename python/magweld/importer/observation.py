@@ -37,7 +37,7 @@ from magweld.layouts import (
 )
 from magweld.logs import expected_errors
 from magweld.paced import checkpoint
-from magweld.storages import is_size_of, storage_of
+from magweld.storages import count_writes_to_lists, is_size_of, storage_of
 
 aten = torch.ops.aten
 
@@ -202,6 +202,7 @@ class _EagerStrides(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         checkpoint()
         result = func(*args, **(kwargs or {}))
+        count_writes_to_lists(func, args)
         if func not in _BATCH_NORMS:
             return result
         return (_in_known_order(result[0]), *result[1:])
