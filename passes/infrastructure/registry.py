@@ -120,6 +120,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "unflatten-batch-matmul",
         "magweld.passes.graph.unflatten_batch_matmul:UnflattenBatchMatmul",
     ),
+    ("unfold-windows", "magweld.passes.graph.unfold_windows:UnfoldWindows"),
     ("vectorize", "magweld.passes.cpu.vectorize:Vectorize"),
     ("allow-registers", "magweld.passes.gpu.allow_registers:AllowRegisters"),
     (

@@ -41,6 +41,7 @@ from magweld.passes.graph.sink_concat import SinkConcat
 from magweld.passes.graph.sink_expand import SinkExpand
 from magweld.passes.graph.transform_weights import TransformWeights
 from magweld.passes.graph.unflatten_batch_matmul import UnflattenBatchMatmul
+from magweld.passes.graph.unfold_windows import UnfoldWindows
 from magweld.passes.infrastructure.base import NamedPipeline
 from magweld.passes.infrastructure.phases import PHASES, Phase
 from magweld.passes.infrastructure.pipeline import Pipeline, Step, Upstream
@@ -114,17 +115,21 @@ def preparation_steps(
     )
 
 
-def form_steps(*, shares_tiles: bool) -> tuple[Step, ...]:
+def form_steps(*, shares_tiles: bool, memory_budget: int = 0) -> tuple[Step, ...]:
     """Return the steps behind these, which give operators the form that is planned.
 
     Args:
         shares_tiles: Whether threads of the device share a tile, as those of GPUs do.
+        memory_budget: As of `preparation_steps`.
     """
     if shares_tiles:
         products = ConvertPointwiseConvolutions(), NarrowWindows()
         return *products, GeneralizePads(), GeneralizeSlices()
+    # Windows side by side are a tensor more.
+    unfold = () if memory_budget else (UnfoldWindows(),)
     # Vectors run along the innermost loop of a result.
-    return InterchangeShortReductions(), PackStridedOperands(), GeneralizePads()
+    vectors = InterchangeShortReductions(), PackStridedOperands()
+    return *unfold, *vectors, GeneralizePads()
 
 
 def graph_steps(
@@ -170,7 +175,7 @@ def graph_steps(
             memory_budget=memory_budget,
             shares_tiles=shares_tiles,
         ),
-        *form_steps(shares_tiles=shares_tiles),
+        *form_steps(shares_tiles=shares_tiles, memory_budget=memory_budget),
     )
     return {
         Phase.LINALG: (LowerTorchToLinalg(), ExpandBags()),

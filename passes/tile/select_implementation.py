@@ -14,7 +14,7 @@ from magweld.dialects.tile_graph import (
     root_operation,
 )
 from magweld.passes.analysis.body_forms import factor_type
-from magweld.passes.analysis.library_calls import call_on
+from magweld.passes.analysis.library_calls import LIBRARY_CHANNELS, call_on
 from magweld.passes.analysis.library_form import LibraryCall
 from magweld.passes.analysis.operator_model import operator_model
 from magweld.passes.infrastructure.base import FunctionPass
@@ -26,12 +26,6 @@ from magweld.passes.tiling.propagation import Refusal, propagate
 from magweld.passes.tiling.regions import WINDOW_LOOPS, OperatorKind, OperatorModel
 from magweld.passes.tiling.vectors import vector_waste
 from magweld.targets.device import Device, LevelKind
-
-# Channels on both sides from which a library's convolution is as fast on a CPU as
-# generated code: it computes blocks of them, which fewer do not fill. Measured with
-# windows of 3x3: 48 -> 3 takes 0.8 and 0.2 ms, 24 -> 24 takes 1.3 and 0.5 ms,
-# 64 -> 64 as long either way.
-LIBRARY_CHANNELS = 32
 
 # Products of wider elements are as fast as a library's, which has instructions for
 # narrower ones that generated code does not use.
