@@ -18,6 +18,7 @@ from magweld.frontend.operators.put_back import UNKNOWN, Failing
 from magweld.frontend.records.returned import Deciding, Inspectable, Repeating
 from magweld.frontend.segments.shape import Form
 from magweld.frontend.state.steps import Mock, Output
+from magweld.graphs.gradients import has_inner_gradients
 from magweld.graphs.lifted_graph import LiftedGraph
 from magweld.tiers import TieredGraph, tier_of
 
@@ -104,7 +105,8 @@ class Record:
         self._has_run: Callable[..., Any] | None = None
         self._run_alike: Callable[[list[Any]], Any] | None = None
         self._harmless = self.failing.harmless
-        self._acts = bool(self.mock.steps)
+        # What a hit does beside its graph, and where hooks would be called inside.
+        self._minds_hooks = bool(self.mock.steps) or has_inner_gradients(self.graph)
         self._plain = (
             self.mock.result.index
             if not self.mock.steps and isinstance(self.mock.result, Output)
@@ -274,9 +276,9 @@ class Record:
             GraphFailedError: An operator raised and what it and those before it did is
                 undone; an ordinary run shows the exception, and the effects before it.
         """
-        if self._acts and _hooks_on_saved_tensors():
+        if self._minds_hooks and _hooks_on_saved_tensors():
             self.program.undo()
-            reason = "a hit has effects beside its graph"
+            reason = "hooks on saved tensors see an ordinary run"
             raise GraphFailedError(reason, "saved-tensor-hooks")
         count = self._inputs
         put_back = None if self._harmless else self.failing.save(fetched)

@@ -375,6 +375,21 @@ def test_sizes_that_change_have_records_of_their_own() -> None:
     assert traced.stats()["hits"] >= 3
 
 
+def test_hooks_on_saved_tensors_see_an_ordinary_run() -> None:
+    def half(x: Tensor) -> Tensor:
+        return x / 2
+
+    traced = trace(of_parameters_as_well, compile="now")
+    x = torch.randn(6, 2)
+    for _ in range(3):
+        traced(x)
+    with torch.autograd.graph.saved_tensors_hooks(half, lambda kept: kept):
+        changed = of_parameters_as_well(x)
+        assert_same(traced(x), changed)
+    assert not torch.equal(changed, of_parameters_as_well(x))
+    assert_same(traced(x), of_parameters_as_well(x))
+
+
 def test_an_artifact_makes_gradients_inside() -> None:
     compiled = magweld.compile(residual, (torch.rand(6, 2),))
     x = torch.rand(6, 2)
