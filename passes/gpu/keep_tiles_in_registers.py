@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import ir, memref
-from magweld.dialects.tile_graph import SUBGROUP_REDUCTION
+from magweld.dialects.tile_graph import FRAGMENT, SUBGROUP_REDUCTION, FragmentAttr
 from magweld.passes.gpu.linalg_structure import is_structured, outputs_of
 from magweld.passes.gpu.private_sums import sums_of, write_once
 from magweld.passes.gpu.structure import (
@@ -25,6 +26,8 @@ from magweld.passes.gpu.thread_slices import (
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import users_of
 from magweld.passes.tiling.matrix_units import MOST_SUMS
+from magweld.passes.tiling.warpgroups import MOST_SUMS as MOST_OF_WARPGROUPS
+from magweld.passes.tiling.warpgroups import WARPS
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,14 @@ class KeepTilesInRegisters(Pass):
     operations that follow. Results that lanes combine are kept likewise: each of the
     lanes has its own copy of them. Sums that threads make of slices of their own, and
     that others read in another way behind them, are made in registers and written to
-    the buffer once. Larger slices than `elements` stay shared.
+    the buffer once. Larger slices than `elements` stay shared, but for sums of products
+    that warpgroups can share: these have no other place.
     """
 
     name: ClassVar[str] = "keep-tiles-in-registers"
 
     elements: Annotated[int, "largest slice of one thread that is moved"] = MOST_SUMS
+    warpgroups: Annotated[bool, "whether four subgroups compute together"] = False
 
     def run(self, module: Any) -> None:
         """Move the tiles of all kernels."""
@@ -53,7 +58,7 @@ class KeepTilesInRegisters(Pass):
                 part = _common_slice(buffer)
                 sums = sums_of(buffer) if part is None else None
                 found = part or sums
-                if found is None or _elements(found) > self.elements:
+                if found is None or _elements(found) > self._most(buffer):
                     continue
                 with ir.InsertionPoint.at_block_begin(loop.body), buffer.location:
                     registers = _registers(buffer, found)
@@ -61,6 +66,25 @@ class KeepTilesInRegisters(Pass):
                     write_once(buffer, sums, registers)
                 else:
                     _replace(buffer, registers)
+
+    def _most(self, buffer: Any) -> int:
+        """Return how large the slice of a buffer may be."""
+        if self.warpgroups and any(map(_is_of_warpgroups, _users_of_slices(buffer))):
+            return max(self.elements, MOST_OF_WARPGROUPS)
+        return self.elements
+
+
+def _users_of_slices(buffer: Any) -> Iterator[Any]:
+    for subview in users_of(buffer.memref):
+        yield from (op for result in subview.results for op in users_of(result))
+
+
+def _is_of_warpgroups(op: Any) -> bool:
+    """Tell whether whole warpgroups have the rows of a product, and all columns."""
+    if FRAGMENT not in op.operation.attributes:
+        return False
+    rows, columns = FragmentAttr(op.operation.attributes[FRAGMENT]).subgroups
+    return int(rows) % WARPS == 0 and int(columns) == 1
 
 
 def _common_slice(buffer: Any) -> ThreadSlice | None:

@@ -134,7 +134,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         SplitRows(shape.threads, shape.subgroup),
         CopyByVectors(shape.threads, shape.subgroup),
         MapTilesToThreads(shape.threads, shape.subgroup, shape.sector),
-        KeepTilesInRegisters(),
+        KeepTilesInRegisters(warpgroups=shape.has_warpgroups),
         *(pipeline if shape.has_async_copies else ()),
         *(warpgroups if shape.has_warpgroups else ()),
         SelectMatrixLoads(),

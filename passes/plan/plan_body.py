@@ -23,6 +23,7 @@ from magweld.passes.plan.tile_emitter import TileEmitter
 from magweld.passes.plan.tile_memory import TileMemory
 from magweld.passes.plan.tile_slices import GridRows, TileSlicer
 from magweld.passes.tiling.clamps import Clamps
+from magweld.passes.tiling.copy_stages import placed_stages
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.loop_nests import LoopNests
 from magweld.passes.tiling.placement import Placement, nests_of, place_tile
@@ -144,7 +145,8 @@ def _memory(subgraph: Any, device: Device, group: Group, tiles: Tiles) -> TileMe
     decided = "reduction_step" in attributes
     step = attributes["reduction_step"].value if decided else staged_step(group)
     stages = attributes["copy_stages"].value if "copy_stages" in attributes else 1
-    placement = place_tile(group, tiles, device.level(level), step, stages)
+    placed = placed_stages(group, tiles, device.level(level), step, stages)
+    placement = place_tile(group, tiles, device.level(level), step, placed)
     names = [one.name for one in device.levels]
     further = names[names.index(level) - 1]
     return TileMemory(level, placement, outermost, cached, further)

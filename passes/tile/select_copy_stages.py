@@ -16,7 +16,7 @@ from magweld.passes.analysis.graph_body import read_body
 from magweld.passes.analysis.stream_marks import marked_blocks
 from magweld.passes.analysis.structure import annotate_equal
 from magweld.passes.infrastructure.base import FunctionPass
-from magweld.passes.tiling.copy_stages import MOST_STAGES, copy_stages, staging
+from magweld.passes.tiling.copy_stages import MOST_STAGES, Staging, copy_stages, staging
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.matrix_units import copies_ahead
 from magweld.passes.tiling.propagation import Refusal, propagate
@@ -69,12 +69,12 @@ def _annotate(subgraph: Any, device: Device, most: int) -> None:
         return  # propagate-tiles says so
     step = attributes["reduction_step"].value
     staged = staging(group, tiles, device, level, step)
-    kept = staged.kept if staged.step == step else 0
-    found = copy_stages(group, tiles, level, step, most, kept)
+    staged = staged if staged.step == step else Staging(step)
+    found = copy_stages(group, tiles, level, staged, most)
     if found is not None:
         number = ir.IntegerType.get_signless(64)
         attributes["copy_stages"] = ir.IntegerAttr.get(number, found.count)
-        attributes["footprint"] = ir.IntegerAttr.get(number, found.footprint)
+        attributes["footprint"] = ir.IntegerAttr.get(number, found.planned)
 
 
 def _annotate_rings(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from magweld.passes.tiling import warpgroups
 from magweld.passes.tiling.group import Group
-from magweld.passes.tiling.matrix_units import warpgroups_for
+from magweld.passes.tiling.matrix_units import MOST_SUMS, warpgroups_for
 from magweld.passes.tiling.placement import footprint_bytes, staged_steps
 from magweld.passes.tiling.propagation import Tiles
 from magweld.targets.device import Device, Level
@@ -27,10 +27,12 @@ class CopyStages:
     Attributes:
         count: How many, at least 2.
         footprint: Bytes that a tile takes then.
+        planned: Those of its plan, where sums in registers have a place as well.
     """
 
     count: int
     footprint: int
+    planned: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,12 @@ class Staging:
     Attributes:
         step: How much of a reduction is a step.
         kept: Bytes of sums that have a place there as planned, and are in registers.
+        is_alone: Whether a unit has no registers for another tile.
     """
 
     step: int
     kept: int = 0
+    is_alone: bool = False
 
 
 def staging(
@@ -58,12 +62,19 @@ def staging(
         level: The memory that holds the tiles.
         step: How much of a reduction is a step of other products.
     """
-    products = [part for part in tiles.parts if part.model.factors]
-    if not products or any(warpgroups_for(one, device) is None for one in products):
-        return Staging(step)
-    kept = sum(one.results * _SUM_BYTES for one in products)
-    longer = Staging(warpgroups.STEP, kept)
-    fits = copy_stages(group, tiles, level, longer.step, kept=kept) is not None
+    kept, is_alone = 0, False
+    products = [node for node, one in enumerate(tiles.parts) if one.model.factors]
+    for node in products:
+        results = tiles.parts[node].results
+        shared = warpgroups_for(tiles.parts[node], device)
+        if shared is None:
+            return Staging(step)
+        # Sums that nothing reads have no place.
+        kept += results * _SUM_BYTES if group.consumers(node) else 0
+        lanes = shared[0] * shared[1] * device.warp
+        is_alone = is_alone or results > MOST_SUMS * lanes
+    longer = Staging(warpgroups.STEP, kept, is_alone)
+    fits = products and copy_stages(group, tiles, level, longer) is not None
     return longer if fits else Staging(step)
 
 
@@ -71,33 +82,42 @@ def copy_stages(
     group: Group,
     tiles: Tiles,
     level: Level,
-    step: int,
+    staged: Staging,
     most: int = MOST_STAGES,
-    kept: int = 0,
 ) -> CopyStages | None:
     """Return how many steps are held; None without a product in several steps.
 
     As many as there are steps, and as have room: two tiles in the level where one of
-    two stages leaves as much, else one tile.
+    two stages leaves as much, and registers have room for two, else one tile.
 
     Args:
         group: The operators.
         tiles: What each of them computes.
         level: The memory that holds the tiles.
-        step: How much of a reduction is a step.
+        staged: The steps.
         most: Most steps that are held.
-        kept: Bytes that have a place there as planned, and are in registers.
     """
-    found = [
-        CopyStages(count, footprint_bytes(group, tiles, level, step, count))
-        for count in range(2, min(most, staged_steps(group, tiles, step)) + 1)
-    ]
-    for room in (level.capacity // _TILES_BESIDE, level.capacity):
-        fitting = [
-            one
-            for one in found
-            if one.footprint - kept <= room and one.footprint <= level.capacity
-        ]
-        if fitting:
-            return fitting[-1]
+    held = range(2, min(most, staged_steps(group, tiles, staged.step)) + 1)
+    sizes = {n: footprint_bytes(group, tiles, level, staged.step, n) for n in held}
+    planned = [size for size in sizes.values() if size <= level.capacity]
+    beside = 0 if staged.is_alone else level.capacity // _TILES_BESIDE
+    for room in (beside, level.capacity):
+        fitting = [n for n, size in sizes.items() if size - staged.kept <= room]
+        if fitting and planned:
+            size = sizes[fitting[-1]]
+            return CopyStages(fitting[-1], size - staged.kept, min(size, planned[-1]))
     return None
+
+
+def placed_stages(
+    group: Group, tiles: Tiles, level: Level, step: int, stages: int
+) -> int:
+    """Return how many of the steps that are held have a place in a plan.
+
+    Sums that will be in registers have one there: rings take theirs in the kernel.
+    """
+    while stages > 1:
+        if footprint_bytes(group, tiles, level, step, stages) <= level.capacity:
+            break
+        stages -= 1
+    return stages

@@ -120,7 +120,6 @@ def with_copies(
     level: Level,
     steps: int,
     stages: CopyStages | None,
-    kept: int = 0,
 ) -> Cost:
     """Return the cost of products whose operands are copied some steps ahead.
 
@@ -134,13 +133,11 @@ def with_copies(
         level: The memory that holds the tiles.
         steps: How many steps the longest product of a tile has.
         stages: Steps that are held, None where none is copied ahead.
-        kept: Bytes of sums that have a place as planned, and are in registers.
     """
     units = max(1, level.units)
     held = 1 if stages is None else stages.count
     footprint = price.footprint if stages is None else stages.footprint
-    taken = max(1, footprint - kept)
-    beside = min(level.capacity // taken, UNIT_THREADS // BLOCK_THREADS)
+    beside = min(level.capacity // max(1, footprint), UNIT_THREADS // BLOCK_THREADS)
     rounds = -(-tiles.grid // units) * steps
     waited = rounds * COPY_SECONDS / (max(1, beside) * max(1, held - 1))
     fixed = fixed_seconds(tiles.grid * _blocks(tiles), units)

@@ -92,12 +92,12 @@ class LevelTrial:
             return refusal
         if is_copied:
             staged = staging(group, tiles, self.device, level, step)
-            step, kept = staged.step, staged.kept
+            step = staged.step
             footprint = footprint_bytes(group, tiles, level, step)
             price = replace(price, footprint=footprint)
-            stages = copy_stages(group, tiles, level, step, kept=kept)
+            stages = copy_stages(group, tiles, level, staged)
             steps = staged_steps(group, tiles, step)
-            price = with_copies(price, tiles, level, steps, stages, kept)
+            price = with_copies(price, tiles, level, steps, stages)
         else:
             price = self._waiting(price, level)
         return Plan(level.name, self.tile, self.tiles, step, price)

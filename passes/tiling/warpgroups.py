@@ -13,7 +13,7 @@ SHAPE = (ROWS, MOST_COLUMNS, 16)
 STEP = 64
 # Sums of a lane of a result of eight columns, and most that a lane keeps in registers.
 _PIECE_SUMS = 4
-MOST_SUMS = 64
+MOST_SUMS = 128
 
 
 def share_among_warpgroups(

@@ -31,6 +31,9 @@ PRODUCTS = (
     Product(m=256, n=128, k=192, rows=256, columns=64, is_transposed=False),
     Product(m=64, n=24, k=256, rows=64, columns=24),
     Product(m=64, n=128, k=256, rows=64, columns=128, is_transposed=False),
+    # 128 sums of each lane.
+    Product(m=128, n=256, k=192, rows=128, columns=256),
+    Product(m=256, n=128, k=192, rows=256, columns=128, is_transposed=False),
 )
 
 
@@ -158,14 +161,15 @@ def test_there_has_to_be_room_at_multiples_of_swizzled_pieces(context: None) -> 
 
 
 @pytest.mark.skipif(find_ptxas() is None, reason="no ptxas")
+@pytest.mark.parametrize("columns", [128, 256])
 @pytest.mark.parametrize("transposed", [True, False])
 def test_ptxas_takes_them_without_spills(
-    transposed: bool, context: None, tmp_path: Path
+    transposed: bool, columns: int, context: None, tmp_path: Path
 ) -> None:
-    product = Product(128, 256, 256, 128, 128, transposed)
-    binary = binary_of(planned(product, "bf16"), "nvvm:sm_90a")
+    product = Product(128, 512, 512, 128, columns, transposed)
+    binary = binary_of(planned(product, "bf16", stages=4), "nvvm:sm_90a")
     (assembly,) = objects_of(binary, "Assembly")
-    assert assembly.count(b"m64n128k16.f32.bf16.bf16") >= 4
+    assert assembly.count(f"m64n{columns}k16.f32.bf16.bf16".encode()) >= 4
     assert b"mma.sync" not in assembly
     (tmp_path / "k.ptx").write_bytes(assembly.rstrip(b"\0"))
     tool = find_ptxas()

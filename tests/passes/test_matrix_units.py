@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from operator_models import access, chain, loops
+from operator_models import access, chain, elementwise, loops
 
 from magweld.passes.tiling.copy_stages import (
     CopyStages,
     Staging,
     copy_stages,
+    placed_stages,
     staging,
 )
 from magweld.passes.tiling.cost import COPY_SECONDS, cost, with_copies
@@ -208,15 +209,15 @@ def test_stages_are_those_that_have_room() -> None:
     group = chain(node)
     tiles = propagate(group, (1, 128, 128))
     level = one.level("shared")
-    most = copy_stages(group, tiles, level, 32)
+    most = copy_stages(group, tiles, level, Staging(32))
     assert most is not None
     assert most.count == 4
     assert most.footprint == footprint_bytes(group, tiles, level, 32, 4)
     narrow = replace(level, capacity=3 * most.footprint // 4)
-    fewer = copy_stages(group, tiles, narrow, 32)
+    fewer = copy_stages(group, tiles, narrow, Staging(32))
     assert fewer is not None
     assert fewer.count == 3
-    assert copy_stages(group, tiles, replace(level, capacity=1024), 32) is None
+    assert copy_stages(group, tiles, replace(level, capacity=1024), Staging(32)) is None
 
 
 @pytest.mark.parametrize(("name", "factors"), [("h100", ""), ("mi300x", "bf16")])
@@ -259,7 +260,8 @@ def matrices(k: int = SIZE, is_transposed: bool = False) -> OperatorModel:
         (matrices(k=64), (128, 128), "h100", None),
         (matrices(k=96), (128, 128), "h100", None),
         (matrices(), (32, 128), "h100", None),
-        (matrices(), (128, 256), "h100", None),
+        (matrices(), (128, 256), "h100", (8, 1)),
+        (matrices(), (256, 256), "h100", None),
         # Other instructions, and members of a batch.
         (matrices(), (128, 128), "a100", None),
         (matrices(), (128, 128), "mi300x", None),
@@ -283,8 +285,13 @@ def test_warpgroups_take_the_time_of_their_instructions() -> None:
     assert found.loaded == SIZE * (128 + 2 * 128) * 2
 
 
+def cast() -> OperatorModel:
+    """What reads the sums of `matrices`."""
+    return elementwise("cast", (SIZE, SIZE), [access(0, (SIZE, SIZE), loops(0, 1))])
+
+
 def test_warpgroups_have_longer_steps_and_sums_in_registers() -> None:
-    group, target = chain(matrices()), device("h100")
+    group, target = chain(matrices(), cast()), device("h100")
     level = target.level("shared")
     tiles = propagate(group, (128, 128))
     assert staging(group, tiles, target, level, 32) == Staging(64, 4 * 128 * 128)
@@ -293,8 +300,31 @@ def test_warpgroups_have_longer_steps_and_sums_in_registers() -> None:
     small = replace(level, capacity=2 * 64 * 256 * 2 - 1)
     assert staging(group, tiles, target, small, 32) == Staging(32)
     # Sums that have a place as planned take none of the room of a second tile.
-    plain = copy_stages(group, tiles, level, 64)
-    kept = copy_stages(group, tiles, level, 64, kept=64 * 1024)
+    plain = copy_stages(group, tiles, level, Staging(64))
+    kept = copy_stages(group, tiles, level, Staging(64, kept=64 * 1024))
     assert plain is not None
     assert kept is not None
-    assert kept.count >= plain.count
+    assert kept.footprint <= level.capacity // 2 < plain.footprint
+    # Sums that nothing reads have no place.
+    alone = chain(matrices())
+    tiles = propagate(alone, (128, 128))
+    assert staging(alone, tiles, target, level, 32) == Staging(64)
+
+
+def test_rings_take_the_place_of_sums_in_registers() -> None:
+    group, target = chain(matrices(), cast()), device("h100")
+    level = target.level("shared")
+    tiles = propagate(group, (128, 256))
+    staged = staging(group, tiles, target, level, 32)
+    assert staged == Staging(64, 4 * 128 * 256, is_alone=True)
+    found = copy_stages(group, tiles, level, staged)
+    assert found is not None
+    # Four slots of both factors, as the plan has two beside the sums.
+    assert found.count == 4
+    assert found.footprint == 4 * 64 * (128 + 256) * 2
+    assert placed_stages(group, tiles, level, 64, found.count) == 2
+    assert found.planned == footprint_bytes(group, tiles, level, 64, 2)
+    assert found.planned <= level.capacity
+    # One warpgroup of 64 rows has as many sums a lane, and no registers for another.
+    tiles = propagate(group, (64, 256))
+    assert staging(group, tiles, target, level, 32).is_alone
