@@ -28,6 +28,7 @@ from magweld.frontend.monitor.annotation import (
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.inner_gradients import check_gradients
 from magweld.frontend.operators.targets import CustomFunction
+from magweld.frontend.operators.tensors import PLAIN_TENSORS
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.natives import record_operator
 from magweld.frontend.session.session import Session
@@ -129,12 +130,10 @@ def _gradients(observer: Observer, call: NativeCall) -> None:
     """Record `torch.autograd.grad` as one operator, where it is one of the run."""
     graph = observer.session.graph
 
-    def is_new(tensor: torch.Tensor) -> bool:
-        known = graph.find(tensor)
-        return known is not None and not known.external
-
+    nodes = graph.nodes.values()
+    older = [x.obj for x in nodes if x.external and type(x.obj) in PLAIN_TENSORS]
     with torch._C.DisableTorchFunction():
-        check_gradients(call.args, call.kwargs, is_new)
+        check_gradients(call.args, call.kwargs, older)
     record_operator(observer, call.name, inner_gradients, call.args, call.kwargs)
 
 

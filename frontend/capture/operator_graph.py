@@ -87,7 +87,8 @@ def build_graph(
     makes_gradients = any(node.target is inner_gradients for node in nodes)
     trains = _trains(recorder, nodes, grad_enabled)
     if makes_gradients:
-        trains = trains and _hands_out_gradients(recorder, outputs)
+        keeps = _keeps_grad_mode(nodes, grad_enabled)
+        trains = trains and not (keeps and _is_closed(recorder, outputs))
     elif not trains and _keeps_grad_mode(nodes, grad_enabled):
         for node in nodes:
             if _switches_grad(node):
@@ -274,17 +275,20 @@ def _switches_grad(node: fx.Node) -> bool:
     return node.target is torch._C._set_grad_enabled
 
 
-def _hands_out_gradients(
-    recorder: OperatorRecorder, outputs: Sequence[fx.Node]
-) -> bool:
-    """Return whether a result needs gradients, or what was written to."""
+def _is_closed(recorder: OperatorRecorder, outputs: Sequence[fx.Node]) -> bool:
+    """Return whether gradients stay inside: no result needs any, nor what is written.
+
+    Leaves are written to where no gradients are recorded.
+    """
     written = [
         item.node.obj
         for item in recorder.inputs
         if storage_of(item.node.obj) in recorder.written
     ]
     results = map(recorder.tensors.tensor, outputs)
-    return any(x is None or x.requires_grad for x in (*results, *written))
+    return not any(x is None or x.requires_grad for x in results) and all(
+        x.is_leaf for x in written
+    )
 
 
 def _trains(

@@ -28,6 +28,12 @@ def end_at(tensor: Tensor) -> Node:
     return gradient_node(tensor) or get_gradient_edge(tensor).node
 
 
+def is_plain_leaf(tensor: Tensor) -> bool:
+    """Return whether a tensor is made of no other, and no hook sees its gradients."""
+    hooks = tensor._backward_hooks or tensor._post_accumulate_grad_hooks
+    return tensor.is_leaf and not hooks
+
+
 def nodes_behind(tensors: Iterable[Tensor], stop: Collection[Node] = ()) -> set[Node]:
     """Return the nodes that a backward from tensors runs.
 

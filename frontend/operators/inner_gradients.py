@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.operators.edges import end_at
+from magweld.frontend.operators.edges import end_at, is_plain_leaf
 from magweld.frontend.operators.history import gradient_node
 from magweld.frontend.operators.tensors import PLAIN_TENSORS
 
@@ -30,14 +30,17 @@ _OF_MEMORY: Final = frozenset(
 
 
 def check_gradients(
-    args: Sequence[Any], kwargs: dict[str, Any], is_new: Callable[[Tensor], bool]
+    args: Sequence[Any], kwargs: dict[str, Any], older: Sequence[Tensor]
 ) -> None:
     """Make sure that a call of `torch.autograd.grad` is an operator of the run.
+
+    Gradients for tensors from before the run are, if all of these are leaves without
+    hooks: none of them follows from another one then. A hit asks for the same.
 
     Args:
         args: Those of the call.
         kwargs: Likewise.
-        is_new: Whether the run has made a tensor.
+        older: The tensors from before the run that it has read.
 
     Raises:
         StopRecordingError: It is none.
@@ -52,8 +55,10 @@ def check_gradients(
     _tensors(given.get("grad_outputs"))
     if not all(tensor.is_cpu for tensor in (*outputs, *inputs)):
         raise StopRecordingError(_ID, "gradients on a GPU")
-    if not all(map(is_new, inputs)):
-        raise StopRecordingError(_ID, "gradients for a tensor from before the call")
+    given_before = [x for x in older if x.requires_grad]
+    if any(one is x for one in inputs for x in given_before):
+        if not all(map(is_plain_leaf, given_before)):
+            raise StopRecordingError(_ID, "gradients for an argument with a history")
     for node in _between(outputs, inputs):
         if _OF_OPERATORS.fullmatch(node.name()) is None and (
             node.name() not in _OF_MEMORY

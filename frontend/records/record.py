@@ -14,11 +14,12 @@ from torch import fx
 from magweld.diagnostics import ResultMismatchError
 from magweld.frontend.catalogue import Break
 from magweld.frontend.guards.guard import Guard, GuardProgram
+from magweld.frontend.operators.edges import is_plain_leaf
 from magweld.frontend.operators.put_back import UNKNOWN, Failing
 from magweld.frontend.records.returned import Deciding, Inspectable, Repeating
 from magweld.frontend.segments.shape import Form
 from magweld.frontend.state.steps import Mock, Output
-from magweld.graphs.gradients import has_inner_gradients
+from magweld.graphs.gradients import has_inner_gradients, makes_gradients_of_inputs
 from magweld.graphs.lifted_graph import LiftedGraph
 from magweld.tiers import TieredGraph, tier_of
 
@@ -106,6 +107,7 @@ class Record:
         self._run_alike: Callable[[list[Any]], Any] | None = None
         self._harmless = self.failing.harmless
         # What a hit does beside its graph, and where hooks would be called inside.
+        self._minds_history = makes_gradients_of_inputs(self.graph)
         self._minds_hooks = bool(self.mock.steps) or has_inner_gradients(self.graph)
         self._plain = (
             self.mock.result.index
@@ -281,6 +283,10 @@ class Record:
             reason = "hooks on saved tensors see an ordinary run"
             raise GraphFailedError(reason, "saved-tensor-hooks")
         count = self._inputs
+        if self._minds_history and not _are_plain_leaves(fetched[:count]):
+            self.program.undo()
+            reason = "an argument has a history or hooks"
+            raise GraphFailedError(reason, "autograd-graph")
         put_back = None if self._harmless else self.failing.save(fetched)
         try:
             has_more = len(fetched) > count
@@ -316,6 +322,10 @@ class Record:
         if self._run_alike is None:
             return compiled(*inputs)
         return self._run_alike(inputs)
+
+
+def _are_plain_leaves(inputs: list[Any]) -> bool:
+    return all(not x.requires_grad or is_plain_leaf(x) for x in inputs)
 
 
 def _hooks_on_saved_tensors() -> bool:

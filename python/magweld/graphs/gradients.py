@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.utils import _pytree as pytree
 
 from magweld.graphs.control_operators import all_nodes
 
@@ -17,6 +18,16 @@ def inner_gradients(*args: Any, **kwargs: Any) -> tuple[torch.Tensor | None, ...
     """Return what `torch.autograd.grad` returns."""
     found: tuple[torch.Tensor | None, ...] = torch.autograd.grad(*args, **kwargs)
     return found
+
+
+def makes_gradients_of_inputs(graph: fx.GraphModule) -> bool:
+    """Return whether it makes gradients for tensors that it is given."""
+    nodes = (node for node in all_nodes(graph) if node.target is inner_gradients)
+    wanted = [node.kwargs.get("inputs", node.args[1:2]) for node in nodes]
+    return any(
+        isinstance(leaf, fx.Node) and leaf.op == "placeholder"
+        for leaf in pytree.tree_leaves(wanted)
+    )
 
 
 def frees_history(node: fx.Node) -> bool:
