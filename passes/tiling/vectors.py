@@ -28,6 +28,10 @@ TURN_CYCLES, COPY_CYCLES, COPY_BITS = 0.5, 0.15, 512
 # What it takes in their place where rows begin anywhere in a line, so that vectors are
 # of two lines each: 1024 rows of 14 x 14 pixels take a tenth of their product (Zen 4).
 UNEVEN_COPY_CYCLES = 0.45
+# Likewise of an image whose every second, or further, element is read: 64 windows of
+# 7 x 7 over 3 x 224 x 224 pixels take 2.3 ms where a tile has all 64, 2.7 where it has
+# 16 (Zen 4; 2.4 and 2.8 with AVX2).
+APART_COPY_CYCLES = 0.25
 # Pixels that are dot products of copied columns in any case; of more that fill no
 # vector it takes many rows for that to pay.
 DOT_PIXELS = 2
@@ -154,22 +158,41 @@ def _row_vectors(node: OperatorModel, row: int, lanes: int, device: Device) -> i
 
 
 def _panel_waste(node: OperatorModel, box: Box, lanes: int, device: Device) -> float:
-    """Return what copying the image of single points takes of their multiply-adds.
+    """Return what copying the image takes of the multiply-adds of a convolution.
 
-    Where a few of its pixels fill no vector they are dot products, which read columns
-    that are copied, with the panel that they are a part of, for every tile.
+    It is copied for every tile.
     """
     if min(len(node.reduction), len(node.parallel)) <= WINDOW_LOOPS:
         return 0.0  # one dimension is slid over, or no channels are summed up
     *_, high, wide = node.reduction
-    *_, row, down, across = node.parallel
-    if box[high].size * box[wide].size > 1:
-        return 0.0
+    is_point = box[high].size * box[wide].size == 1
+    copied = _point_copy if is_point else _window_copy
+    *_, row, _, _ = node.parallel
+    return copied(node, box, lanes, device) * lanes / box[row].size
+
+
+def _point_copy(node: OperatorModel, box: Box, lanes: int, device: Device) -> float:
+    """Return the cycles to copy an element of the image of single points.
+
+    Where a few of its pixels fill no vector they are dot products, which read columns
+    that are copied, with the panel that they are a part of.
+    """
+    *_, down, across = node.parallel
     pixels = box[down].size * box[across].size
-    if not 0 < pixels % lanes <= DOT_PIXELS:
-        return 0.0
-    copied = copy_cycles(device.vector_bits, even=False)
-    return copied * lanes / box[row].size
+    is_copied = 0 < pixels % lanes <= DOT_PIXELS
+    return copy_cycles(device.vector_bits, even=False) if is_copied else 0.0
+
+
+def _window_copy(node: OperatorModel, box: Box, lanes: int, device: Device) -> float:
+    """Return the cycles to copy an element of what windows read.
+
+    Those of many points read vectors of neighbours: with strides, of a copy.
+    """
+    points = math.prod(box[loop].size for loop in node.reduction)
+    last, across = node.reads[0].index[-1], node.parallel[-1]
+    apart = last is not None and any(t[0] == across and t[1] > 1 for t in last.terms)
+    is_copied = apart and points > MOST_POINTS
+    return APART_COPY_CYCLES * COPY_BITS / device.vector_bits if is_copied else 0.0
 
 
 def _winograd_share(node: OperatorModel, box: tuple[Interval, ...]) -> float:

@@ -101,6 +101,30 @@ def test_a_panel_of_dot_products_is_copied_for_every_tile(
     assert vector_waste(tiles.parts[0], sixteen_lanes()) == pytest.approx(waste)
 
 
+@pytest.mark.parametrize(
+    ("channels", "stride", "copied"),
+    [
+        # Vectors of every second pixel are those of a copy.
+        (16, 2, 0.25 * 16),
+        # Pixels beside each other are read in place, and windows of few points with
+        # what is between them.
+        (16, 1, 0.0),
+        (7, 2, 0.0),
+    ],
+)
+def test_images_of_which_every_second_pixel_is_read_are_copied_for_every_tile(
+    channels: int, stride: int, copied: float
+) -> None:
+    group = convolutions(
+        window(CONVOLUTION, (1, 64, 56, 64), (channels,), 3, stride=stride)
+    )
+    for rows in (16, 64):
+        tiles = propagate(group, (1, rows, 4, 64))
+        assert isinstance(tiles, Tiles)
+        waste = vector_waste(tiles.parts[0], sixteen_lanes())
+        assert waste == pytest.approx(1 + copied / rows)
+
+
 def test_a_plan_may_have_sizes_that_candidates_were_thinned_by() -> None:
     group = convolutions(
         window(CONVOLUTION, (4, 144, 56, 56), (24,), 1),
