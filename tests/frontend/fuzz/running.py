@@ -264,8 +264,9 @@ def run_program(program: Program) -> Report:
                 report.failure = f"call {number}: {difference}"
                 break
     # Where no call raises, a graph that raises is a mistake of ours: the call that was
-    # to be a hit runs eagerly, and nothing else tells of it.
-    faults = _FAULTS if report.raised else (*_FAULTS, "backend-failed")
+    # to be a hit runs eagerly, and nothing else tells of it. The program may handle it.
+    may_raise = report.raised or "except" in program.source
+    faults = _FAULTS if may_raise else (*_FAULTS, "backend-failed")
     for item in traced:
         for refused in item.breaks:
             if refused.id in faults and not report.failure:
