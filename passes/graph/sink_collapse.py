@@ -50,7 +50,14 @@ def _made_on_split_dimensions(value: Any) -> tensor.CollapseShapeOp | None:
         return None
     if not _is_written_in_order(defining_op(maker.src)):
         return None
-    return maker if all(map(is_elementwise, users_of(value))) else None
+    users = users_of(value)
+    goes = all(is_elementwise(op) and _loops(op) == len(groups) for op in users)
+    return maker if goes else None
+
+
+def _loops(op: linalg.GenericOp) -> int:
+    """Return the number of loops; one that repeats a value has more than that."""
+    return int(op.indexing_maps[0].value.n_dims)
 
 
 def _is_written_in_order(op: Any) -> bool:

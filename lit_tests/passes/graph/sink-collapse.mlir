@@ -5,6 +5,7 @@
 #rows = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #number = affine_map<() -> ()>
+#behind = affine_map<(d0, d1, d2) -> (d1, d2)>
 
 // An activation, two operations that read what is made with a number for each group: both
 // follow it on its dimensions.
@@ -169,4 +170,24 @@ func.func @one_number(%x: tensor<1x1xf32>) -> tensor<f32> {
     linalg.yield %0 : f32
   } -> tensor<f32>
   return %t : tensor<f32>
+}
+
+// What repeats the value has more dimensions than the value.
+// CHECK-LABEL: func.func @repeated(
+// CHECK:         %[[C:.+]] = tensor.collapse_shape
+// CHECK:         linalg.generic {{.+}} ins(%[[C]] : tensor<32x24xf32>)
+func.func @repeated(%x: tensor<8x4x24xf32>) -> tensor<5x32x24xf32> {
+  %split = tensor.empty() : tensor<8x4x24xf32>
+  %whole = tensor.empty() : tensor<5x32x24xf32>
+  %n = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : tensor<8x4x24xf32>) outs(%split : tensor<8x4x24xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = math.exp %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4x24xf32>
+  %c = tensor.collapse_shape %n [[0, 1], [2]] : tensor<8x4x24xf32> into tensor<32x24xf32>
+  %t = linalg.generic {indexing_maps = [#behind, #all], iterator_types = ["parallel", "parallel", "parallel"]} ins(%c : tensor<32x24xf32>) outs(%whole : tensor<5x32x24xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<5x32x24xf32>
+  return %t : tensor<5x32x24xf32>
 }
