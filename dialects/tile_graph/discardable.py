@@ -21,6 +21,7 @@ from magweld.dialects.tile_graph.kernels import (
     BESIDE,
     EXTERNAL,
     FRAGMENT,
+    IN_FLIGHT,
     INTERIOR,
     KERNEL,
     LASTING,
@@ -169,6 +170,12 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         ("linalg.generic",),
         ir.UnitAttr,
         "four subgroups compute the product together, from swizzled factors",
+    ),
+    DiscardableAttr(
+        IN_FLIGHT,
+        ("linalg.generic",),
+        ir.UnitAttr,
+        "what the product reads stays as it is until the barrier behind the next one",
     ),
     DiscardableAttr(
         SWIZZLED,

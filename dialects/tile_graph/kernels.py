@@ -47,6 +47,8 @@ FRAGMENT = "tile_graph.fragment"
 MATRIX_LOADS = "tile_graph.matrix_loads"
 # On such a product: four subgroups compute it together, and read its factors.
 WARPGROUPS = "tile_graph.warpgroups"
+# On such a product: what it reads stays as it is until the barrier behind the next one.
+IN_FLIGHT = "tile_graph.in_flight"
 # On a buffer in shared memory, and on what fills it: chunks of its rows are permuted.
 SWIZZLED = "tile_graph.swizzled"
 # On a reduction of a kernel: how many neighbouring lanes combine what each of them has.

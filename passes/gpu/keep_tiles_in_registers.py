@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import ir, memref
-from magweld.dialects.tile_graph import FRAGMENT, SUBGROUP_REDUCTION, FragmentAttr
+from magweld.dialects.tile_graph import SUBGROUP_REDUCTION
 from magweld.passes.gpu.linalg_structure import is_structured, outputs_of
 from magweld.passes.gpu.private_sums import sums_of, write_once
 from magweld.passes.gpu.structure import (
@@ -23,11 +23,11 @@ from magweld.passes.gpu.thread_slices import (
     thread_loop_around,
     thread_slice_of,
 )
+from magweld.passes.gpu.warpgroup_product import warpgroups_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import users_of
 from magweld.passes.tiling.matrix_units import MOST_SUMS
 from magweld.passes.tiling.warpgroups import MOST_SUMS as MOST_OF_WARPGROUPS
-from magweld.passes.tiling.warpgroups import WARPS
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class KeepTilesInRegisters(Pass):
 
     def _most(self, buffer: Any) -> int:
         """Return how large the slice of a buffer may be."""
-        if self.warpgroups and any(map(_is_of_warpgroups, _users_of_slices(buffer))):
+        if self.warpgroups and any(map(warpgroups_of, _users_of_slices(buffer))):
             return max(self.elements, MOST_OF_WARPGROUPS)
         return self.elements
 
@@ -77,14 +77,6 @@ class KeepTilesInRegisters(Pass):
 def _users_of_slices(buffer: Any) -> Iterator[Any]:
     for subview in users_of(buffer.memref):
         yield from (op for result in subview.results for op in users_of(result))
-
-
-def _is_of_warpgroups(op: Any) -> bool:
-    """Tell whether whole warpgroups have the rows of a product, and all columns."""
-    if FRAGMENT not in op.operation.attributes:
-        return False
-    rows, columns = FragmentAttr(op.operation.attributes[FRAGMENT]).subgroups
-    return int(rows) % WARPS == 0 and int(columns) == 1
 
 
 def _common_slice(buffer: Any) -> ThreadSlice | None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import affine, arith, gpu, ir, memref, nvvm, scf
-from magweld.dialects.tile_graph import ASYNC_COPY
-from magweld.passes.gpu.linalg_structure import is_structured
+from magweld.dialects.tile_graph import ASYNC_COPY, IN_FLIGHT
+from magweld.passes.gpu.linalg_structure import is_structured, linalg_operations_in
 from magweld.passes.gpu.retyped_slices import retype_slices
 from magweld.passes.gpu.stage_ring import StepLoop
 from magweld.passes.gpu.staged_copies import (
@@ -26,10 +26,13 @@ from magweld.passes.gpu.structure import (
     phases_in,
     workgroup_space,
 )
+from magweld.passes.gpu.warpgroup_product import warpgroups_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.cloning import ValueMap, clone_mapped, nested_deeply
 
 _STAGES = "tile_graph.copy_stages"
+# Slots of which two are on their way, one is read, and one may be.
+_FEWEST_AHEAD = 3
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,15 @@ class PipelineStagedCopies(Pass):
     `tile_graph.async_copy` then.
 
     One barrier a step is enough: a slot is copied to behind the barrier that follows
-    the step which has read it.
+    the step which has read it. With four slots or more it is the barrier after that for
+    products that all `warpgroups` of a block can compute: one of them may be under way
+    (`tile_graph.in_flight`) while the next begins.
     """
 
     name: ClassVar[str] = "pipeline-staged-copies"
 
     capacity: Annotated[int, "bytes of shared memory that a block may use"] = 49152
+    warpgroups: Annotated[int, "how many warpgroups a block has, if any compute"] = 0
 
     def run(self, module: Any) -> None:
         """Pipeline the loops of all kernels."""
@@ -81,8 +87,19 @@ class PipelineStagedCopies(Pass):
         copies = list(staged_copies(block, loop))
         stages = min(stages, len(loop.indices), self._room(block, copies))
         if copies and stages > 1:
+            read = self._read_behind(op) if stages > _FEWEST_AHEAD else []
+            for product in read:
+                product.operation.attributes[IN_FLIGHT] = ir.UnitAttr.get()
             with op.location:
-                _Pipeline(loop, copies, stages).build()
+                _Pipeline(loop, copies, stages, stages - bool(read)).build()
+
+    def _read_behind(self, loop: Any) -> list[Any]:
+        """Return the products of a loop that may be under way while the next begins."""
+        return [
+            op
+            for op in linalg_operations_in(loop)
+            if self.warpgroups and warpgroups_of(op) == self.warpgroups
+        ]
 
     def _room(self, block: Any, copies: Sequence[StagedCopies]) -> int:
         """Return how many slots rings can have, if nothing shares bytes with others."""
@@ -113,10 +130,12 @@ class _Pipeline:
     """
 
     def __init__(
-        self, loop: StepLoop, copies: Sequence[StagedCopies], stages: int
+        self, loop: StepLoop, copies: Sequence[StagedCopies], slots: int, stages: int
     ) -> None:
         self._loop = loop
         self._copies = copies
+        self._slots = slots
+        # Steps that are on their way or computed with: no more than there are slots.
         self._stages = stages
 
     def build(self) -> None:
@@ -182,7 +201,7 @@ class _Pipeline:
         with ir.InsertionPoint(self._loop.op):
             ring = memref.AllocOp(
                 ir.MemRefType.get(
-                    [self._stages * rows, *rest],
+                    [self._slots * rows, *rest],
                     type_.element_type,
                     memory_space=type_.memory_space,
                 ),
@@ -190,6 +209,6 @@ class _Pipeline:
                 [],
             ).memref
         with ir.InsertionPoint.at_block_begin(self._loop.op.body):
-            slot = self._loop.slot(ring, rows, self._stages)
+            slot = self._loop.slot(ring, rows, self._slots)
         tile.replace_all_uses_with(slot)
         retype_slices(slot)

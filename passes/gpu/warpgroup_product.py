@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from magweld.bindings import ir, memref, nvvm, scf
-from magweld.dialects.tile_graph import ASYNC_COPY
+from magweld.dialects.tile_graph import ASYNC_COPY, FRAGMENT, FragmentAttr
 from magweld.passes.gpu.fragment_product import Factor, FragmentProduct
 from magweld.passes.gpu.index_divisors import divisor_of
 from magweld.passes.gpu.linalg_structure import inputs_of, is_structured, outputs_of
@@ -147,6 +147,18 @@ class WarpgroupProduct:
     def warpgroups(self) -> int:
         """How many warpgroups share the rows."""
         return self.product.factors()[0].subgroups // WARPS
+
+
+def warpgroups_of(op: Any) -> int:
+    """Return how many warpgroups have whole rows of a product, 0 where parts of them.
+
+    It is a product that subgroups share.
+    """
+    if FRAGMENT not in op.operation.attributes:
+        return 0
+    rows, columns = FragmentAttr(op.operation.attributes[FRAGMENT]).subgroups
+    is_whole = int(rows) % WARPS == 0 and int(columns) == 1
+    return int(rows) // WARPS if is_whole else 0
 
 
 def is_copied_in_steps(op: Any) -> bool:

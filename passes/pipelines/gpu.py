@@ -49,6 +49,7 @@ from magweld.passes.infrastructure.phases import PHASES, Phase
 from magweld.passes.infrastructure.pipeline import Pipeline, Step, Upstream
 from magweld.passes.phase.erase_host_functions import EraseHostFunctions
 from magweld.passes.tiling.matrix_units import BLOCK_THREADS
+from magweld.passes.tiling.warpgroups import WARPS
 from magweld.targets.target import Backend, Target
 
 _BUFFERIZE = (
@@ -100,7 +101,8 @@ class BlockShape:
 
 def block_steps(shape: BlockShape) -> tuple[Step, ...]:
     """Return the steps from tiled kernels to the gpu dialect, for any GPU."""
-    pipeline = (PipelineStagedCopies(shape.shared_bytes),)
+    groups = shape.threads // (shape.subgroup * WARPS) if shape.has_warpgroups else 0
+    pipeline = (PipelineStagedCopies(shape.shared_bytes, groups),)
     warpgroups = (SelectWarpgroupProducts(shape.shared_bytes),)
     return (
         # Blocks: tiles of tensors.

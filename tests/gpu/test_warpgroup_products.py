@@ -35,6 +35,11 @@ PRODUCTS = (
     Product(m=128, n=256, k=192, rows=128, columns=256),
     Product(m=256, n=128, k=192, rows=256, columns=128, is_transposed=False),
 )
+# With four slots, the products of a step are under way while the next ones begin.
+IN_FLIGHT = (
+    Product(m=128, n=64, k=512, rows=128, columns=64),
+    Product(m=256, n=64, k=384, rows=256, columns=64, is_transposed=False),
+)
 
 
 def planned(product: Product, element: str, stages: int = 3, step: int = 64) -> str:
@@ -62,6 +67,48 @@ def test_products_are_torchs(product: Product, element: str, context: None) -> N
     assert len(products(module)) == 4 * rows
     found = result_of(module, product, element)
     assert product.is_right(found, product.inputs(element))
+
+
+def waits(module: ir.Module) -> list[nvvm.WgmmaWaitGroupSyncOp]:
+    return operations_of(module.operation, nvvm.WgmmaWaitGroupSyncOp)
+
+
+@pytest.mark.parametrize("product", IN_FLIGHT, ids=str)
+def test_products_are_in_flight_where_there_are_slots(
+    product: Product, context: None
+) -> None:
+    module = lowered(product, stages=4)
+    assert [ir.IntegerAttr(one.group).value for one in waits(module)] == [1, 0]
+    assert not found_out(module, product)
+
+
+def test_products_of_some_of_the_subgroups_are_waited_for(context: None) -> None:
+    product = Product(m=64, n=64, k=384, rows=64, columns=64)
+    module = lowered(product, stages=4)
+    assert [ir.IntegerAttr(one.group).value for one in waits(module)] == [0]
+    assert not found_out(module, product)
+
+
+@pytest.mark.parametrize("product", IN_FLIGHT, ids=str)
+@pytest.mark.parametrize("number", [0, 1])
+def test_waits_for_products_in_flight_are_as_they_have_to_be(
+    number: int, product: Product, context: None
+) -> None:
+    module = lowered(product, stages=4)
+    wait = waits(module)[number].operation
+    i64 = ir.IntegerType.get_signless(64)
+    count = ir.IntegerAttr(wait.attributes["group"]).value
+    wait.attributes["group"] = ir.IntegerAttr.get(i64, count + 1)
+    assert found_out(module, product)
+
+
+def test_copies_ahead_of_products_in_flight_are_waited_for(context: None) -> None:
+    module = lowered(IN_FLIGHT[0], stages=4)
+    (wait,) = operations_of(module.operation, nvvm.CpAsyncWaitGroupOp)
+    i32 = ir.IntegerType.get_signless(32)
+    assert ir.IntegerAttr(wait.operation.attributes["n"]).value == 1
+    wait.operation.attributes["n"] = ir.IntegerAttr.get(i32, 2)
+    assert "on its way" in found_out(module, IN_FLIGHT[0])
 
 
 def found_out(module: ir.Module, product: Product = PRODUCTS[0]) -> str:
@@ -180,4 +227,6 @@ def test_ptxas_takes_them_without_spills(
     )
     said = done.stdout + done.stderr
     assert "0 bytes spill stores, 0 bytes spill loads" in said
-    assert "serialized" not in said  # products that wait for each other
+    # Products that wait for each other, in the loop as well.
+    assert "serialized" not in said
+    assert "C75" not in said
