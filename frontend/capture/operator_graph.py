@@ -45,6 +45,7 @@ class OperatorGraph:
         torch_only: Why no backend may have it, an id of the catalogue; "" if one may.
         is_cut: Whether a backend that cuts may have it all the same: the nodes that it
             must leave to torch say so, see `magweld.graphs.cuts`.
+        makes_gradients: Whether the program has asked for gradients inside of it.
         grad_enabled: Grad mode when the run began.
         scalars: Numbers that it takes behind the tensors.
         examples: The tensors that it read in the run.
@@ -60,6 +61,7 @@ class OperatorGraph:
     examples: tuple[torch.Tensor, ...] = ()
     failing: Failing = UNKNOWN
     is_cut: bool = False
+    makes_gradients: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -133,6 +135,7 @@ def build_graph(
         examples=tuple(item.node.obj for item in inputs),
         failing=failing(nodes, inputs),
         is_cut=is_cut,
+        makes_gradients=makes_gradients,
     )
 
 

@@ -19,7 +19,7 @@ from magweld.frontend.operators.targets import ConstantTensor, CustomFunction
 from magweld.graphs.all_sizes import CompileSizes
 from magweld.graphs.autocast import graph_runner
 from magweld.graphs.control_operators import all_nodes, bodies_of
-from magweld.graphs.gradients import frees_history, has_inner_gradients
+from magweld.graphs.gradients import frees_history
 from magweld.tiers import TieredGraph, Tiers
 
 Compiled = Callable[..., Sequence[torch.Tensor]]
@@ -251,7 +251,7 @@ def compile_captured(
 
 
 def _without_autograd(graph: OperatorGraph) -> fx.GraphModule:
-    if not has_inner_gradients(graph.module):
+    if not graph.makes_gradients:
         return graph.module
     from magweld.training.without_autograd import without_autograd
 

@@ -109,12 +109,24 @@ def writes_to_its_argument(x: Tensor) -> Tensor:
     return x
 
 
+def given_back(x: Tensor) -> tuple[Tensor, bool]:
+    y = x.detach().requires_grad_()
+    tangent = torch.ones(6, 2)
+    (found,) = torch.autograd.grad(y + 1.0, y, tangent)
+    return found, found is tangent
+
+
+def spread(x: Tensor) -> Tensor:
+    y = x.detach().requires_grad_()
+    return torch.autograd.grad(y.sum(), y)[0]
+
+
 WHOLE: dict[str, Program] = {
     one.__name__: one
     for one in (
         *(residual, of_parameters_as_well, laplacian, forces, unused, langevin),
         *(without_gradients_around, written_in_place, drawn, of_a_result),
-        writes_to_its_argument,
+        *(writes_to_its_argument, given_back, spread),
     )
 }
 
