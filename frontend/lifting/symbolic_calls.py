@@ -240,6 +240,12 @@ def _pad(source: Any, pad: Any, mode: str = "constant", value: Any = None) -> An
     return source.new_empty(extents)
 
 
+def _gradients(outputs: Any, inputs: Any, *others: Any, **named: Any) -> Any:
+    """Return tensors like those that gradients are made for; all are of that form."""
+    many = inputs if isinstance(inputs, tuple | list) else (inputs,)
+    return tuple(one.new_empty(one.shape) for one in many)
+
+
 # Operators by name; each gives its results for arguments with symbolic sizes.
 ON_SYMBOLS: Final[dict[str, Callable[..., Any]]] = {
     "conv1d": _convolution,
@@ -254,5 +260,6 @@ ON_SYMBOLS: Final[dict[str, Callable[..., Any]]] = {
     "rnn_relu": _rnn,
     "lstm_cell": _lstm_cell,
     "gru_cell": _gru_cell,
+    "inner_gradients": _gradients,
     "pad": _pad,
 }

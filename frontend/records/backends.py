@@ -250,6 +250,19 @@ def compile_captured(
     return plan.compile(backend.compile, report)
 
 
+def compile_values(graph: OperatorGraph, backend: Backend) -> CompileGraph:
+    """Return what compiles a graph with lifted values for some of them."""
+    if not graph.makes_gradients:
+        return backend.compile
+    from magweld.training.without_autograd import without_autograd
+
+    def compile_graph(module: fx.GraphModule, inputs: list[torch.Tensor]) -> Compiled:
+        plain = without_autograd(module, inputs, grad_enabled=graph.grad_enabled)
+        return backend.compile(plain, inputs)
+
+    return compile_graph
+
+
 def _without_autograd(graph: OperatorGraph) -> fx.GraphModule:
     if not graph.makes_gradients:
         return graph.module

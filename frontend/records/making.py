@@ -15,10 +15,10 @@ from magweld.frontend.records.backends import (
     Backend,
     LeftToTorchError,
     compile_captured,
+    compile_values,
     run_eagerly,
 )
 from magweld.frontend.records.record import Record
-from magweld.graphs.gradients import has_inner_gradients
 from magweld.graphs.lifted_graph import Example, LiftedGraph
 
 
@@ -111,14 +111,16 @@ class RecordMaker:
             backend.name == "eager"
             or not backend.may_have(graph)
             or (graph.trains and not backend.differentiates)
-            or has_inner_gradients(graph.module)
         )
         lifted = LiftedGraph(
             graph.module,
             len(graph.scalars),
-            None if by_torch else backend.compile,
+            None if by_torch else compile_values(graph, backend),
             example=Example.of(graph.examples, [e.value for e in graph.scalars]),
-            compile_sizes=None if by_torch else backend.compile_sizes,
+            # Numbers of sizes are in the gradients of means.
+            compile_sizes=(
+                None if by_torch or graph.makes_gradients else backend.compile_sizes
+            ),
             varying=captured.varying,
             beside=self._graphs,
         )
