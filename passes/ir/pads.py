@@ -46,9 +46,27 @@ def static_pad(value: Any) -> Pad | None:
     return Pad(pad.operands[0], low, high, fill)
 
 
-def is_part_of_windows(op: Any) -> bool:
-    """Tell whether an operation is a pad that only operations on windows read."""
+def is_part_of_windows(op: Any, *, copied: bool = True) -> bool:
+    """Tell whether an operation is a pad that only operations on windows read.
+
+    Args:
+        op: The operation.
+        copied: Whether copies that put windows side by side are such operations.
+    """
     if op.name != "tensor.pad":
         return False
-    users = [use.owner.operation.name for use in op.results[0].uses]
-    return all(name.startswith(_WINDOWED) for name in users)
+    uses = list(op.results[0].uses)
+    return all(
+        use.owner.operation.name.startswith(_WINDOWED)
+        or (copied and _copies_windows(use))
+        for use in uses
+    )
+
+
+def _copies_windows(use: Any) -> bool:
+    """Whether what uses an image copies elements at sums of loops."""
+    op = use.owner.operation
+    if op.name != "linalg.generic" or len(op.regions[0].blocks[0].operations) > 1:
+        return False
+    map_ = ir.ArrayAttr(op.attributes["indexing_maps"])[use.operand_number].value
+    return any(isinstance(expr, ir.AffineAddExpr) for expr in map_.results)

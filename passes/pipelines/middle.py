@@ -129,7 +129,8 @@ def form_steps(*, shares_tiles: bool, memory_budget: int = 0) -> tuple[Step, ...
     unfold = () if memory_budget else (UnfoldWindows(),)
     # Vectors run along the innermost loop of a result.
     vectors = InterchangeShortReductions(), PackStridedOperands()
-    return *unfold, *vectors, GeneralizePads()
+    # Vectors copy windows of a border that is there.
+    return *unfold, *vectors, GeneralizePads(keep_copied=True)
 
 
 def graph_steps(
