@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
-from magweld.dialects.tile_graph.grid import grid_parts
+from magweld.dialects.tile_graph.grid import grid_parts, runtime_steps
 from magweld.passes.tiling.regions import OperatorModel
 
 # Shorter extents are split by their divisors only, and no size is less than this:
@@ -74,8 +74,15 @@ def _even_sizes(extent: int) -> Iterator[int]:
 def shapes_of_tiles(
     extents: tuple[int, ...], tile: tuple[int, ...], runtime: tuple[int, ...] = ()
 ) -> int:
-    """Return how many shapes the tiles of a grid have."""
-    return len(grid_parts(extents, tile, runtime))
+    """Return how many shapes the tiles of a grid have.
+
+    Those along an extent that a call tells are taken to be no more than there may be.
+    """
+    shapes = len(grid_parts(extents, tile, runtime))
+    for loop in runtime:
+        count = len(runtime_steps(tile[loop]))
+        shapes = shapes // count * min(count, MOST_SHAPES)
+    return shapes
 
 
 def root_sizes(root: OperatorModel, *, ragged: bool) -> list[tuple[int, ...]]:

@@ -23,7 +23,7 @@ from magweld.passes.tiling.placement import (
 from magweld.passes.tiling.propagation import Needed, Propagation, Refusal
 from magweld.passes.tiling.stream import Blocks
 from magweld.passes.tiling.tile_plan import Plan
-from magweld.passes.tiling.tile_sizes import MOST_SHAPES
+from magweld.passes.tiling.tile_sizes import MOST_SHAPES, shapes_of_tiles
 from magweld.targets.device import Device, Level
 
 # Arithmetic done over arithmetic needed that a plan may have.
@@ -119,7 +119,7 @@ class Trials:
         """Why there cannot be smaller tiles at the end, where there have to be."""
         whole = self.group.root.whole_tile
         parts = grid_parts(whole, tile, self.group.root.runtime)
-        shapes = len(parts)
+        shapes = shapes_of_tiles(whole, tile, self.group.root.runtime)
         if shapes == 1:
             return None
         allowed = MOST_SHAPES if may_be_ragged(self.device) else 1
