@@ -109,6 +109,15 @@ class AllSizes:
         made: list[Any] = [tier.compiled for tier in self._tiers]
         return any(sized is not None and sized.relation.offsets for sized in made)
 
+    def runtime_tensors(self, key: Hashable) -> tuple[int, ...] | None:
+        """Return the numbers of tensors that may have no gaps; None if not known.
+
+        Args:
+            key: Sizes and numbers for which `find` has returned something.
+        """
+        sized = self._covering.get(key)
+        return None if sized is None else sized.relation.runtime_tensors
+
     def note(self, shapes: Shapes, numbers: tuple[Any, ...]) -> None:
         """Remember sizes and numbers of a call, or of the recorded run."""
         if len(self._seen) < _MOST_SEEN:

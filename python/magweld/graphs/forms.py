@@ -118,6 +118,16 @@ class Forms:
         is_often = most is None or uses.count * most >= self.uses
         return is_often and uses.count >= after << uses.dropped
 
+    def note_uses(self, key: Hashable, count: int) -> None:
+        """Count uses of a key without a form that were answered unasked.
+
+        Args:
+            key: Sizes and numbers.
+            count: How many there were.
+        """
+        self._uses_of(key).count += count
+        self.uses += count
+
     def want(self, key: Hashable) -> None:
         """Have a form made at the next use of a key, however seldom it is used."""
         self._uses_of(key).is_asked = True

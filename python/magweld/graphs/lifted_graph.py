@@ -18,6 +18,7 @@ from magweld.graphs.all_sizes import AllSizes, CompileSizes
 from magweld.graphs.autocast import graph_runner
 from magweld.graphs.counted_loops import with_counted_loops
 from magweld.graphs.forms import COMPILE_AFTER, COMPILE_BESIDE, Forms, key_of
+from magweld.graphs.known_sizes import KnownSizes
 from magweld.graphs.numbers import with_inputs, without_numbers
 from magweld.graphs.shared_sizes import Recorded, Sharing
 from magweld.graphs.unroll import (
@@ -121,6 +122,7 @@ class LiftedGraph:
         self.through_torch = 0
         self.was_final = compile_graph is None
         self._last: Hashable | None = None
+        self._known = KnownSizes()
         self.sizes_of_all: Hashable | None = None
 
     @property
@@ -191,8 +193,16 @@ class LiftedGraph:
         count = len(inputs) - self._numbers
         tensors, numbers = list(inputs[:count]), tuple(inputs[count:])
         key = self._key(tensors, numbers)
+        form = self._known.take(key, tensors)
+        if form is not None:
+            self._last = self.sizes_of_all = key
+            self.was_final = True
+            return form(*inputs)
         wanted = False
         with self._lock:
+            unasked = self._known.drop(key)
+            if unasked:
+                self.forms.note_uses(key, unasked)
             program = self.forms.find(key)
             if program is None:
                 sized, wanted = self._without_form(key, tensors, numbers)
@@ -212,8 +222,19 @@ class LiftedGraph:
             if sized is None:
                 return program(*tensors)
         if sized is not None:
+            if is_last and sized.taken is not None:
+                self._know(key, sized)
             return sized(*inputs)
         return self._run(*inputs) if program is None else program(*tensors)
+
+    def _know(self, key: Hashable, sized: TieredGraph) -> None:
+        """Have the next calls with some sizes answered by less."""
+        assert self.all_sizes is not None, "it has the program"
+        runtime = self.all_sizes.runtime_tensors(key)
+        if runtime is None:
+            return
+        with self._lock:
+            self._known.add(key, sized, runtime)
 
     def _key(self, tensors: Sequence[torch.Tensor], numbers: Sequence[Any]) -> Hashable:
         """Return what tells calls apart: sizes and numbers that may be others."""
@@ -243,6 +264,7 @@ class LiftedGraph:
             are_many = self.forms.kinds > _FEW or (sizes is not None and sizes.grows)
             will_be = not are_many or self._own_pay
             if will_be:
+                self._known.drop(key)
                 self.forms.want(key)
         return will_be
 
