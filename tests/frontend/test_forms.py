@@ -146,6 +146,7 @@ class ForAllSizes:
     reason = ""
     is_whole = True
     grows = False
+    compile_seconds = 0.0
 
     def __init__(self, run: Any, verdict: Verdict) -> None:
         self._tier = TieredGraph(run)
@@ -161,10 +162,11 @@ class ForAllSizes:
 
 
 @pytest.mark.parametrize(
-    ("ours", "uses"), [(2.0, COMPILE_AFTER), (0.5, COMPILE_BESIDE)]
+    ("ours", "compiling", "uses"),
+    [(2.0, 9.0, COMPILE_AFTER), (0.5, 0.0, COMPILE_BESIDE), (0.5, 9.0, 90)],
 )
-def test_sizes_soon_get_a_program_where_that_for_all_has_lost(
-    ours: float, uses: int
+def test_sizes_get_a_program_where_that_for_all_has_lost_or_after_many_calls(
+    ours: float, compiling: float, uses: int
 ) -> None:
     compiled: list[int] = []
     given = torch.randn(12, 4)
@@ -172,7 +174,9 @@ def test_sizes_soon_get_a_program_where_that_for_all_has_lost(
     example = Example.of([given], ())
     graph = LiftedGraph(module, 0, counting(compiled), example)
     verdict = Verdict(compiled_seconds=ours, torch_seconds=1.0)
-    graph.all_sizes = ForAllSizes(module.forward, verdict)  # type: ignore[assignment]
+    sized = ForAllSizes(module.forward, verdict)
+    sized.compile_seconds = compiling
+    graph.all_sizes = sized  # type: ignore[assignment]
     for _ in range(uses - 1):
         graph(given)
     assert not compiled

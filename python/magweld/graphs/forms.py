@@ -14,6 +14,8 @@ import torch
 COMPILE_AFTER: Final = 3
 # The same where a program for all sizes answers meanwhile.
 COMPILE_BESIDE: Final = 64
+# The same where it is not known yet whether a form is worth anything.
+NEVER: Final = 1 << 62
 # What a form takes that does not tell.
 _UNKNOWN_BYTES: Final = 1 << 20
 # Sets of sizes and numbers whose uses are counted; a count is some hundred bytes.

@@ -17,9 +17,10 @@ from magweld.diagnostics import MagweldError
 from magweld.graphs.all_sizes import AllSizes, CompileSizes
 from magweld.graphs.autocast import graph_runner
 from magweld.graphs.counted_loops import with_counted_loops
-from magweld.graphs.forms import COMPILE_AFTER, COMPILE_BESIDE, Forms, key_of
+from magweld.graphs.forms import COMPILE_BESIDE, Forms, key_of
 from magweld.graphs.known_sizes import KnownSizes
 from magweld.graphs.numbers import with_inputs, without_numbers
+from magweld.graphs.own_programs import uses_before_own
 from magweld.graphs.shared_sizes import Recorded, Sharing
 from magweld.graphs.unroll import (
     MAX_ITERATIONS,
@@ -281,14 +282,11 @@ class LiftedGraph:
         # sizes has turned out to be no faster than torch, and one for a length clearly
         # is: hardly any call has the length of the one before it.
         is_slow = sized.is_decided and not sized.is_clearly_compiled
+        uses = uses_before_own(sized, sizes, own_pay=self._own_pay)
         is_one_of_many = self.forms.kinds > _FEW or (sizes.grows and key != last)
         if is_one_of_many and not (is_slow and self._own_pay):
-            return sized, self.forms.is_wanted(key, COMPILE_BESIDE, _FEW)
-        # The program for all sizes is slower than one for the sizes of a call, and much
-        # slower where torch runs a part of it. Where it has lost it is of no use.
-        has_lost = sized.is_decided and sized.compiled is None
-        is_fast = sizes.is_whole and not has_lost
-        uses = COMPILE_BESIDE if is_fast else COMPILE_AFTER
+            uses = max(COMPILE_BESIDE, uses)
+            return sized, self.forms.is_wanted(key, uses, _FEW)
         return sized, self.forms.is_wanted(key, uses)
 
     def _beside(
