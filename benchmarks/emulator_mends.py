@@ -15,6 +15,7 @@ def mend() -> None:
     _mend_swizzles()
     _mend_halves()
     _mend_accumulators()
+    _mend_numbers()
 
 
 def _mend_signs() -> None:
@@ -163,6 +164,26 @@ def _mend_accumulators() -> None:
 
     if _replace_handlers(emulator, ("DS", "VOP3P"), "accumulators", mended):
         emulator._Ctx.rvgpr_dyn = read_register
+
+
+# The first halves of instructions of gfx90a, and what they are on its successors:
+# products of bf16 ("CDNA 2 ISA" and "CDNA 3 ISA", VOP3P).
+_RENUMBERED = {0xD3E6: 0xD3E0, 0xD3E7: 0xD3E1}
+
+
+def _mend_numbers() -> None:
+    """Know the matrix instructions of gfx90a that have other numbers there."""
+    emulator = importlib.import_module("test.mockgpu.amd.emu")
+    decode = emulator.decode_inst
+
+    def decode_instruction(data: bytes, arch: str) -> Any:
+        first = int.from_bytes(data[2:4], "little")
+        known = _RENUMBERED.get(first, first) if arch == "cdna" else first
+        return decode(data[:2] + known.to_bytes(2, "little") + data[4:], arch)
+
+    if "numbers" not in emulator._mended:
+        emulator._mended.add("numbers")
+        emulator.decode_inst = decode_instruction
 
 
 def _in_accumulators(inst: Any) -> list[str]:

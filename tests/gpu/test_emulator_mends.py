@@ -147,3 +147,16 @@ def test_factors_of_matrices_are_accumulators(left: str, right: str) -> None:
         inputs=[one, two],
     )
     np.testing.assert_array_equal(found.view(np.float32), 32)
+
+
+def test_products_of_bf16_have_other_numbers_on_gfx90a() -> None:
+    one, two = (np.full(64, bits, np.uint64) for bits in (0x3F803F803F803F80, 0))
+    two += np.uint64(0x4000400040004000)
+    found = execute(
+        "v_mfma_f32_16x16x16bf16_1k v[12:15], v[4:5], v[6:7], 0",
+        *("s_nop 15",) * 2,
+        "v_mov_b32 v2, v12",
+        "v_mov_b32 v3, v15",
+        inputs=[one, two],
+    )
+    np.testing.assert_array_equal(found.view(np.float32), 32)
