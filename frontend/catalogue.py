@@ -243,6 +243,10 @@ _TEXTS = {
         "the backend raised; the captured graph runs through torch",
         "see the error, or use another backend",
     ),
+    "hit-raised": (
+        "an operator of a hit raised; the program ran eagerly instead",
+        "nothing, if it raises in eager too; else test the condition, catch no error",
+    ),
     "saved-tensor-hooks": (
         "hooks on saved tensors may end the graph of a program with effects half way",
         "call it without such hooks; the program runs eagerly",

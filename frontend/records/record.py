@@ -35,7 +35,7 @@ class GraphFailedError(Exception):
         refusal: Id of why the program runs eagerly instead.
     """
 
-    def __init__(self, reason: str, refusal: str = "backend-failed") -> None:
+    def __init__(self, reason: str, refusal: str = "hit-raised") -> None:
         super().__init__(reason)
         self.refusal = refusal
 

@@ -266,7 +266,7 @@ def run_program(program: Program) -> Report:
     # Where no call raises, a graph that raises is a mistake of ours: the call that was
     # to be a hit runs eagerly, and nothing else tells of it. The program may handle it.
     may_raise = report.raised or "except" in program.source
-    faults = _FAULTS if may_raise else (*_FAULTS, "backend-failed")
+    faults = _FAULTS if may_raise else (*_FAULTS, "backend-failed", "hit-raised")
     for item in traced:
         for refused in item.breaks:
             if refused.id in faults and not report.failure:
