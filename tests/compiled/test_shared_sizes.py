@@ -109,6 +109,9 @@ def test_one_program_answers_a_batch_of_one(name: str) -> None:
     sized: Any = tier.compiled
     assert sized.is_shared
     assert sized.relation.least == 1
+    # What own programs have to be worth is what was spent, for whichever graph.
+    other = next(graph for graph in graphs if graph.made)
+    assert shared.all_sizes.program_seconds >= other.compile_seconds > 0
 
 
 def test_it_answers_the_first_size_of_a_batch_of_one() -> None:

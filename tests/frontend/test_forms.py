@@ -146,7 +146,7 @@ class ForAllSizes:
     reason = ""
     is_whole = True
     grows = False
-    compile_seconds = 0.0
+    program_seconds = 0.0
 
     def __init__(self, run: Any, verdict: Verdict) -> None:
         self._tier = TieredGraph(run)
@@ -175,7 +175,7 @@ def test_sizes_get_a_program_where_that_for_all_has_lost_or_after_many_calls(
     graph = LiftedGraph(module, 0, counting(compiled), example)
     verdict = Verdict(compiled_seconds=ours, torch_seconds=1.0)
     sized = ForAllSizes(module.forward, verdict)
-    sized.compile_seconds = compiling
+    sized.program_seconds = compiling
     graph.all_sizes = sized  # type: ignore[assignment]
     for _ in range(uses - 1):
         graph(given)

@@ -98,6 +98,15 @@ class AllSizes:
         return self._seconds + sum(tier.seconds_behind for tier in self._tiers)
 
     @property
+    def program_seconds(self) -> float:
+        """Time spent compiling its programs, also where that was for another graph."""
+        made: list[Any] = [tier.compiled for tier in self._tiers]
+        is_shared = any(sized is not None and sized.is_shared for sized in made)
+        if self._sharing is None or not is_shared:
+            return self.compile_seconds
+        return max(self.compile_seconds, self._sharing.compile_seconds)
+
+    @property
     def is_whole(self) -> bool:
         """Whether torch runs no part of the programs that are there for its sizes."""
         made: list[Any] = [tier.compiled for tier in self._tiers]

@@ -33,4 +33,4 @@ def uses_before_own(sized: TieredGraph, sizes: AllSizes, *, own_pay: bool) -> in
     if sized.verdict is None:
         return COMPILE_BESIDE
     seconds = _GAIN * sized.verdict.compiled_seconds
-    return max(COMPILE_BESIDE, math.ceil(sizes.compile_seconds / max(seconds, 1e-9)))
+    return max(COMPILE_BESIDE, math.ceil(sizes.program_seconds / max(seconds, 1e-9)))

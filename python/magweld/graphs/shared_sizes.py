@@ -256,6 +256,12 @@ class Sharing:
         return any(tier.compiled is not None for tier in self._tiers)
 
     @property
+    def compile_seconds(self) -> float:
+        """Time spent compiling the programs of another graph, at most."""
+        found = (other.all_sizes.compile_seconds for other in self._others())
+        return max(found, default=0.0)
+
+    @property
     def _tiers(self) -> list[Any]:
         sizes = (other.all_sizes for other in self._others())
         return [tier for one in sizes for tier in one.tiers]
