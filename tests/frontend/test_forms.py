@@ -162,11 +162,16 @@ class ForAllSizes:
 
 
 @pytest.mark.parametrize(
-    ("ours", "compiling", "uses"),
-    [(2.0, 9.0, COMPILE_AFTER), (0.5, 0.0, COMPILE_BESIDE), (0.5, 9.0, 90)],
+    ("ours", "compiling", "is_whole", "uses"),
+    [
+        (2.0, 9.0, True, COMPILE_AFTER),
+        (0.5, 0.0, True, COMPILE_BESIDE),
+        (0.5, 9.0, True, 90),
+        (0.5, 25.0, False, 100),
+    ],
 )
 def test_sizes_get_a_program_where_that_for_all_has_lost_or_after_many_calls(
-    ours: float, compiling: float, uses: int
+    ours: float, compiling: float, is_whole: bool, uses: int
 ) -> None:
     compiled: list[int] = []
     given = torch.randn(12, 4)
@@ -175,7 +180,7 @@ def test_sizes_get_a_program_where_that_for_all_has_lost_or_after_many_calls(
     graph = LiftedGraph(module, 0, counting(compiled), example)
     verdict = Verdict(compiled_seconds=ours, torch_seconds=1.0)
     sized = ForAllSizes(module.forward, verdict)
-    sized.program_seconds = compiling
+    sized.program_seconds, sized.is_whole = compiling, is_whole
     graph.all_sizes = sized  # type: ignore[assignment]
     for _ in range(uses - 1):
         graph(given)

@@ -12,6 +12,8 @@ from magweld.tiers import TieredGraph
 # By which share of the time of the program for all sizes one for some of them may be
 # faster: it is made once that share of their calls has taken as long as compiling.
 _GAIN: Final = 0.2
+# The same where torch runs a part of that program.
+_GAIN_OF_PARTS: Final = 0.5
 
 
 def uses_before_own(sized: TieredGraph, sizes: AllSizes, *, own_pay: bool) -> int:
@@ -27,10 +29,9 @@ def uses_before_own(sized: TieredGraph, sizes: AllSizes, *, own_pay: bool) -> in
     if sized.compiled is None:
         # It is of no use; of own programs the first one tells of the others.
         return COMPILE_AFTER if own_pay else COMPILE_BESIDE
-    if not sizes.is_whole:
-        # It is much slower where torch runs a part of it.
-        return COMPILE_AFTER
     if sized.verdict is None:
-        return COMPILE_BESIDE
-    seconds = _GAIN * sized.verdict.compiled_seconds
+        # It may be much slower where torch runs a part of it.
+        return COMPILE_BESIDE if sizes.is_whole else COMPILE_AFTER
+    gain = _GAIN if sizes.is_whole else _GAIN_OF_PARTS
+    seconds = gain * sized.verdict.compiled_seconds
     return max(COMPILE_BESIDE, math.ceil(sizes.program_seconds / max(seconds, 1e-9)))
