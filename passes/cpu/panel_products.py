@@ -35,6 +35,8 @@ FAR_ROWS, FAR_CYCLES = 1024, 0.6
 # Zen 3): 64 rows of 56 x 56 pixels take a tenth less in their place, 256 a quarter more
 # with AVX2.
 NEAR_ROWS = 64
+# Bits of the elements for which that, and the price of uneven copies, was measured.
+WORD_BITS = 32
 # Cycles to bring an element of a panel back into the first cache for each row of blocks
 # where the panel's rows meet in a few sets (2.6 for a line; Zen 3).
 COLLISION_CYCLES = 0.15
@@ -128,7 +130,9 @@ class _PanelProduct:
         cycles = self._cycles(self.extents[1])
         steps = self.panel.strides
         far = [d for d in self.nest.reductions if abs(steps[d]) >= FAR_ROWS]
-        if points_of(self.nest, far) > NEAR_ROWS:
+        # Narrower elements are widened wherever they are read, once in a panel.
+        near = NEAR_ROWS if self.panel.bits == WORD_BITS else 1
+        if points_of(self.nest, far) > near:
             cycles += self.elements * FAR_CYCLES
         elif _collides(self.nest, self.panel, self.block[1] * self.lanes):
             strips = ceil(self.extents[0] / self.block[0])
@@ -166,7 +170,8 @@ class _PanelProduct:
     def _even(self) -> bool:
         """Whether all rows of the panel begin at the same place of a line."""
         steps = (self.panel.strides[d] * self.panel.bits for d in self.nest.reductions)
-        return all(step % (LINE_BYTES * 8) == 0 for step in steps)
+        narrow = self.panel.bits < WORD_BITS
+        return narrow or all(step % (LINE_BYTES * 8) == 0 for step in steps)
 
     @property
     def _times(self) -> int:
