@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 
+from magweld.passes.tiling.cost import OVERLAP_LOSS
 from magweld.passes.tiling.regions import OperatorKind, OperatorModel
 from magweld.targets.device import CONVOLUTION, Device
 
 # Results for each unit of which a call takes twice as long as its rate says: fewer
 # leave units idle, and each result begins and ends. On an H100 4096 x 4096 x 4096 of
 # f32 runs at 52 TFLOP/s, 512 x 3072 x 768 at 37 (11900 results) and 512 x 768 x 3072 at
-# 19 (2979); 1576 x 384 x 1536 of bf16 takes 7.0 us, by this 7.2.
+# 19 (2979); 1576 x 384 x 1536 of bf16 takes 7.0 us, by this 6.1.
 RAMP = 5000
 # By how much products of halves are slower whose rows in memory are no multiples of 16
 # bytes: 65536 x 256 x 319 of bf16 runs at 189 TFLOP/s, 4096 x 4096 x 4096 at 803.
@@ -29,8 +30,8 @@ def library_seconds(
 ) -> float | None:
     """Return the time of a call for an operator, None where none is worth a thought.
 
-    That is arithmetic at the rate of the library, moving each tensor once, and a
-    launch; of windows the change of layout as well.
+    That is arithmetic at the rate of the library, moving each tensor once beside it,
+    and a launch; of windows the change of layout as well.
 
     Args:
         node: The operator.
@@ -52,7 +53,9 @@ def library_seconds(
     launches = 1
     if node.kind is OperatorKind.CONVOLUTION:
         launches, moved = launches + _COPIES, moved + 2 * read
-    return launches * device.launch_seconds + arithmetic + moved / bandwidth
+    times = arithmetic, moved / bandwidth
+    busy = max(times) + OVERLAP_LOSS * min(times)
+    return launches * device.launch_seconds + busy
 
 
 def _sums_channels(node: OperatorModel) -> bool:

@@ -100,7 +100,8 @@ def matrix_work(part: OperatorTile, device: Device) -> MatrixWork | None:
         lines = rows + rows // warpgroups.ROWS * columns
         return MatrixWork(
             operations,
-            operations / (fastest.gflops * 1e9),
+            # Threads copy the factors meanwhile.
+            operations * device.product_slots / (fastest.gflops * 1e9),
             part.points // (rows * columns) * lines * node.reads[0].element_bytes,
         )
     subgroups = min(BLOCK_THREADS, device.threads) // device.warp

@@ -192,7 +192,7 @@ class Device:
         shared_sum_passes: Passes that a multiply-add of each of them takes whose sum
             lies in shared memory.
         product_slots: Slots of arithmetic that a multiply-add of a product by threads
-            takes with the loads of its factors, where it has one.
+            or warpgroups takes with the loads of its factors, where it has one.
         libraries: What libraries do, of the operations that they may be called for.
 
     Raises:
