@@ -128,9 +128,7 @@ def _effects(session: Session) -> tuple[Any, ...]:
 
 def _gradients(observer: Observer, call: NativeCall) -> None:
     """Record `torch.autograd.grad` as one operator, where it is one of the run."""
-    graph = observer.session.graph
-
-    nodes = graph.nodes.values()
+    nodes = observer.session.graph.nodes.values()
     older = [x.obj for x in nodes if x.external and type(x.obj) in PLAIN_TENSORS]
     with torch._C.DisableTorchFunction():
         check_gradients(call.args, call.kwargs, older)

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.operators.edges import end_at, is_plain_leaf
+from magweld.frontend.operators.edges import end_at, is_plain_leaf, nodes_behind
 from magweld.frontend.operators.history import gradient_node
 from magweld.frontend.operators.tensors import PLAIN_TENSORS
 
@@ -81,21 +81,16 @@ def _between(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> set[Node]:
         StopRecordingError: Torch might make a node only when it is asked for one.
     """
     try:
-        work = [node for x in outputs if (node := gradient_node(x)) is not None]
+        for output in outputs:
+            gradient_node(output)
         ends = {end_at(x) for x in inputs}
     except RuntimeError as error:
         raise StopRecordingError(_ID, str(error)) from error
     users: dict[Node, list[Node]] = {}
-    met: set[Node] = set()
-    while work:
-        node = work.pop()
-        if node in met or node in ends:
-            continue
-        met.add(node)
+    for node in nodes_behind(outputs, ends):
         for source, _ in node.next_functions:
             if source is not None:
                 users.setdefault(source, []).append(node)
-                work.append(source)
     found: set[Node] = set()
     work = [*ends]
     while work:

@@ -227,15 +227,18 @@ def compile_captured(
         LeftToTorchError: The graph must run through torch.
         Exception: What the backend raises.
     """
-    if not backend.differentiates:
-        for node in all_nodes(graph.module):
-            for kind, reason in _LEFT_TO_TORCH.items():
-                if isinstance(node.target, kind):
-                    raise LeftToTorchError(reason, node.target.__name__)
     if backend.differentiates:
         return backend.compile(graph.module, list(graph.examples))
+    for node in all_nodes(graph.module):
+        for kind, reason in _LEFT_TO_TORCH.items():
+            if isinstance(node.target, kind):
+                raise LeftToTorchError(reason, node.target.__name__)
     if not graph.trains:
-        return backend.compile(_without_autograd(graph), list(graph.examples))
+        try:
+            plain = _without_autograd(graph, graph.module, graph.examples)
+        except UnsupportedError as error:
+            raise LeftToTorchError("training-graph", str(error)) from error
+        return backend.compile(plain, list(graph.examples))
     if any(map(frees_history, all_nodes(graph.module))):
         raise LeftToTorchError("training-graph", "gradients that free their history")
     if any(bodies_of(node) for node in graph.module.graph.nodes):
@@ -252,25 +255,18 @@ def compile_captured(
 
 def compile_values(graph: OperatorGraph, backend: Backend) -> CompileGraph:
     """Return what compiles a graph with lifted values for some of them."""
-    if not graph.makes_gradients:
-        return backend.compile
-    from magweld.training.without_autograd import without_autograd
 
     def compile_graph(module: fx.GraphModule, inputs: list[torch.Tensor]) -> Compiled:
-        plain = without_autograd(module, inputs, grad_enabled=graph.grad_enabled)
-        return backend.compile(plain, inputs)
+        return backend.compile(_without_autograd(graph, module, inputs), inputs)
 
     return compile_graph
 
 
-def _without_autograd(graph: OperatorGraph) -> fx.GraphModule:
+def _without_autograd(
+    graph: OperatorGraph, module: fx.GraphModule, inputs: Sequence[torch.Tensor]
+) -> fx.GraphModule:
     if not graph.makes_gradients:
-        return graph.module
+        return module
     from magweld.training.without_autograd import without_autograd
 
-    try:
-        return without_autograd(
-            graph.module, graph.examples, grad_enabled=graph.grad_enabled
-        )
-    except UnsupportedError as error:
-        raise LeftToTorchError("training-graph", str(error)) from error
+    return without_autograd(module, inputs, grad_enabled=graph.grad_enabled)

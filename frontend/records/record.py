@@ -106,8 +106,8 @@ class Record:
         self._has_run: Callable[..., Any] | None = None
         self._run_alike: Callable[[list[Any]], Any] | None = None
         self._harmless = self.failing.harmless
-        # What a hit does beside its graph, and where hooks would be called inside.
         self._minds_history = makes_gradients_of_inputs(self.graph)
+        # What a hit does beside its graph, and where hooks would be called inside.
         self._minds_hooks = bool(self.mock.steps) or has_inner_gradients(self.graph)
         self._plain = (
             self.mock.result.index

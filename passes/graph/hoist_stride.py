@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from magweld.bindings import ir, linalg, tensor
-from magweld.dialects.integers import i64
+from magweld.bindings import ir, linalg
 from magweld.passes.infrastructure.base import Pattern, PatternPass
-from magweld.passes.ir.linalg_builder import build_generic
+from magweld.passes.ir.point_convolutions import convolve_points, read_points
 
 
 def hoist(op: linalg.Conv2DNchwFchwOp, rewriter: Any) -> bool:
@@ -25,28 +24,15 @@ def hoist(op: linalg.Conv2DNchwFchwOp, rewriter: Any) -> bool:
     if shapes[1][2:] != [1, 1] or strides == [1, 1]:
         return False
     points = _points(image, [*shapes[0][:2], *shapes[2][2:]], strides)
-    one = i64(1)
-    ones = ir.DenseElementsAttr.get([one, one], ir.VectorType.get([2], one.type))
-    product = linalg.Conv2DNchwFchwOp(
-        [op.results[0].type],
-        [points, weights],
-        list(op.outputs),
-        strides=ones,
-        dilations=ones,
-    )
-    linalg.fill_builtin_region(product.operation)
+    product = convolve_points(op, points, weights)
     rewriter.replace_op(op.operation, product.operation)
     return True
 
 
 def _points(image: Any, sizes: list[int], strides: list[int]) -> Any:
     """Emit p[n, c, y, x] = image[n, c, y * stride, x * stride]."""
-    empty = tensor.EmptyOp(sizes, ir.RankedTensorType(image.type).element_type).result
     n, c, y, x = (ir.AffineExpr.get_dim(d) for d in range(4))
-    read = ir.AffineMap.get(4, 0, [n, c, y * strides[0], x * strides[1]])
-    maps = [read, ir.AffineMap.get_identity(4)]
-    copied = build_generic([image], [empty], maps, lambda values: values[:1])
-    return copied.results[0]
+    return read_points(image, sizes, [n, c, y * strides[0], x * strides[1]])
 
 
 @dataclass(frozen=True)

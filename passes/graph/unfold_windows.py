@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-from magweld.bindings import ir, linalg, tensor
-from magweld.dialects.integers import i64
+from magweld.bindings import ir, linalg
 from magweld.passes.analysis.library_calls import LIBRARY_CHANNELS
 from magweld.passes.infrastructure.base import Pattern, PatternPass
-from magweld.passes.ir.linalg_builder import build_generic
+from magweld.passes.ir.point_convolutions import convolve_points, read_points
 from magweld.passes.ir.tensor_reshapes import collapse, expand
 
 # Most bytes of all windows of an image side by side: they are written and read once,
@@ -27,17 +26,9 @@ def unfold(op: linalg.Conv2DNchwFchwOp, rewriter: Any) -> bool:
     window = _window_of(op)
     if window is None or not window.pays:
         return False
-    unfolded = window.unfold(op.inputs[0])
-    one = i64(1)
-    ones = ir.DenseElementsAttr.get([one, one], ir.VectorType.get([2], one.type))
-    product = linalg.Conv2DNchwFchwOp(
-        [op.results[0].type],
-        [unfolded, window.as_points(op.inputs[1])],
-        list(op.outputs),
-        strides=ones,
-        dilations=ones,
-    )
-    linalg.fill_builtin_region(product.operation)
+    image, weights = op.inputs
+    unfolded = window.unfold(image)
+    product = convolve_points(op, unfolded, window.as_points(weights))
     rewriter.replace_op(op.operation, product.operation)
     return True
 
@@ -78,11 +69,8 @@ class _Window:
         n, c, i, j, y, x = (ir.AffineExpr.get_dim(d) for d in range(6))
         (down, across), (below, beside) = self.strides, self.dilations
         read = [n, c, y * down + i * below, x * across + j * beside]
-        maps = [ir.AffineMap.get(6, 0, read), ir.AffineMap.get_identity(6)]
-        element = ir.RankedTensorType(image.type).element_type
-        empty = tensor.EmptyOp(list(self.unfolded), element).result
-        copied = build_generic([image], [empty], maps, lambda values: values[:1])
-        return collapse(copied.results[0], [[0], [1, 2, 3], [4], [5]])
+        copied = read_points(image, self.unfolded, read)
+        return collapse(copied, [[0], [1, 2, 3], [4], [5]])
 
     def as_points(self, weights: Any) -> Any:
         """Emit the weights of as many channels, each of a single point."""
