@@ -17,8 +17,9 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,38 @@ def row(one: Emulation) -> str:
 
 def known(path: Path) -> list[Emulation]:
     """Return what a report has, nothing if there is none."""
-    return [Emulation(**one) for one in read_results(path)] if path.exists() else []
+    rows = read_results(path) if path.exists() else []
+    return [Emulation(**one) for row in rows for one in row["found"]]
+
+
+def reported(found: Iterable[Emulation]) -> list[dict[str, Any]]:
+    """Return the rows of a report: one a case, with a column a target and type."""
+    names = [*SUBGRAPHS, *MODELS]
+    ordered = sorted(found, key=lambda one: names.index(one.case))
+    columns = sorted({_column(one) for one in ordered})
+    return [
+        {
+            "case": case,
+            "cells": dict.fromkeys(columns, "-") | {_column(x): cell(x) for x in ones},
+            "found": [asdict(one) for one in ones],
+        }
+        for case, ones in (
+            (case, list(group))
+            for case, group in groupby(ordered, lambda one: one.case)
+        )
+    ]
+
+
+def _column(one: Emulation) -> str:
+    return f"{one.target.partition(':')[2]} {one.dtype}"
+
+
+def cell(one: Emulation) -> str:
+    """Return the error of a case, or what is wrong with it."""
+    if one.problem:
+        return one.problem
+    error = "no numbers" if one.error is None else f"{one.error:.1e}"
+    return error if one.is_right else f"WRONG: {error}"
 
 
 def run(options: argparse.Namespace, found: list[Emulation]) -> None:
@@ -137,8 +169,7 @@ def run(options: argparse.Namespace, found: list[Emulation]) -> None:
             one.commit = provenance()["commit"]
             found.append(one)
             print(row(one), flush=True)
-            rows = [asdict(one) for one in found]
-            write_report(options.output, 1, rows, totals=totals(found))
+            write_report(options.output, 1, reported(found), totals=totals(found))
 
 
 def totals(found: Sequence[Emulation]) -> dict[str, str]:

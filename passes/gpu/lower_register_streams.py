@@ -41,6 +41,10 @@ class LowerRegisterStreams(Pass):
 
     Columns behind the end of the last block change nothing: their factors are zeros,
     and reductions leave them out.
+
+    Where warpgroups read all blocks, the last product of a block is computed beside the
+    next block: it and the scores of the next block begin together, weights are made of
+    these meanwhile, and its sums are waited for and scaled last (`stream_rotation.py`).
     """
 
     name: ClassVar[str] = "lower-register-streams"
@@ -147,7 +151,7 @@ class _Launch:
                 arguments[0],
                 self._stages,
                 **self._how,
-            ).build()
+            ).build_all()
         kernel.erase()
 
 

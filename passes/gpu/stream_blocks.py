@@ -16,7 +16,11 @@ from magweld.passes.ir.utils import located_error
 
 
 class StreamBlocks:
-    """Builds the copies, in the loop over blocks and behind it."""
+    """Builds the copies, in the loop over blocks and behind it.
+
+    Attributes:
+        rings: Of what each product reads in blocks, in their order.
+    """
 
     def __init__(self, loop: StreamLoop, stream: Stream, values: StreamValues) -> None:
         """Say what is walked.
@@ -29,7 +33,9 @@ class StreamBlocks:
         self._loop = loop
         self._stream = stream
         self._values = values
-        self._rings: list[Ring] = []
+        self.rings: list[Ring] = []
+        # Blocks that the last ring is behind the others.
+        self._behind = 0
         # The position of the stream, and which product of the block is next.
         self._at: Any = None
         self._next = 0
@@ -40,7 +46,7 @@ class StreamBlocks:
         Raises:
             PassError: It is none of a block; located at it.
         """
-        if self._next >= len(self._rings):
+        if self._next >= len(self.rings):
             raise located_error(
                 product, "expected products of blocks of a stream alone"
             )
@@ -48,7 +54,7 @@ class StreamBlocks:
             # The block behind the loop: the last one that was copied.
             self._at = self._loop.upper
             self._wait()
-        ring = self._rings[self._next]
+        ring = self.rings[self._next]
         self._next += 1
         return ring, self._at
 
@@ -60,6 +66,16 @@ class StreamBlocks:
     def leave(self) -> None:
         """Say that what is built next is behind the loop."""
         self._at, self._next = None, 0
+
+    @property
+    def can_rotate(self) -> bool:
+        """Whether warpgroups read all blocks, so that products run beside threads."""
+        has_copies = self._stream.has_async_copies
+        return has_copies and all(ring.swizzled is not None for ring in self.rings)
+
+    def rotate(self) -> None:
+        """Say that the last ring is read a block later than the others."""
+        self._behind = self._stream.size
 
     def make_rings(self) -> None:
         """Build the rings, in shared memory."""
@@ -73,7 +89,7 @@ class StreamBlocks:
         )
         for operand, start in zip(self._loop.operands, starts, strict=False):
             ring = Ring(self._block(operand), self._stream, shared, start)
-            self._rings.append(ring)
+            self.rings.append(ring)
 
     def _block(self, operand: StreamedOperand) -> Block:
         source = self._values.tile(operand.op.source)
@@ -98,37 +114,65 @@ class StreamBlocks:
 
     def copy_first(self) -> None:
         """Build the copies of the first blocks, which begin before the loop."""
-        for number in range(self._stream.stages - 1):
-            for ring in self._rings:
-                ring.copy(constant_index(number * self._stream.size))
+        size = self._stream.size
+        ahead = self._stream.stages - 1 + self._behind // size
+        for start in range(0, ahead * size, size):
+            for ring, behind in self._with_distances():
+                if 0 <= start - behind < self._stream.extent:
+                    ring.copy(constant_index(start - behind))
             nvvm.CpAsyncCommitGroupOp()
+
+    def wait_for_first(self) -> None:
+        """Build a wait for the first block, where the others are read a block later."""
+        self._at = 0
+        self._wait(1)
+
+    def _with_distances(self) -> list[tuple[Ring, int]]:
+        *others, last = self.rings
+        return [*((ring, 0) for ring in others), (last, self._behind)]
 
     def _copy_ahead(self) -> None:
         """Wait for the copies of this block, and begin those of a later one."""
-        stream = self._stream
-        if not stream.has_async_copies:
+        if not self._stream.has_async_copies:
             gpu.BarrierOp()
-            for ring in self._rings:
+            for ring in self.rings:
                 ring.copy(self._at)
             gpu.BarrierOp()
             return
         self._wait()
-        ahead = (stream.stages - 1) * stream.size
-        end = constant_index(stream.extent - ahead)
+        ahead = (self._stream.stages - 1) * self._stream.size
+        if self._behind:
+            for ring, behind in self._with_distances():
+                self._copy_later([ring], ahead - behind)
+        else:
+            self._copy_later(self.rings, ahead)
+        nvvm.CpAsyncCommitGroupOp()
+
+    def _copy_later(self, rings: Sequence[Ring], ahead: int) -> None:
+        """Build copies of blocks so far ahead of this one, where there are such."""
+        if isinstance(self._at, int):
+            if self._at + ahead < self._stream.extent:
+                for ring in rings:
+                    ring.copy(constant_index(self._at + ahead))
+            return
+        end = constant_index(self._stream.extent - ahead)
         is_there = arith.CmpIOp(arith.CmpIPredicate.slt, self._at, end).result
         conditional = scf.IfOp(is_there)
         with ir.InsertionPoint(conditional.then_block):
             later = applied(ir.AffineExpr.get_dim(0) + ahead, [self._at])
-            for ring in self._rings:
+            for ring in rings:
                 ring.copy(later)
             scf.YieldOp([])
-        nvvm.CpAsyncCommitGroupOp()
 
-    def _wait(self) -> None:
-        """Wait until the block at this position is there, for all threads."""
+    def _wait(self, more: int = 0) -> None:
+        """Wait until the block at this position is there, for all threads.
+
+        Args:
+            more: Groups of copies that have begun before others would.
+        """
         if self._stream.has_async_copies:
-            nvvm.CpAsyncWaitGroupOp(self._stream.stages - 2)
-            if any(ring.swizzled for ring in self._rings):
+            nvvm.CpAsyncWaitGroupOp(self._stream.stages - 2 + more)
+            if any(ring.swizzled for ring in self.rings):
                 # `wgmma` reads shared memory on another way than threads write it.
                 kind, space = (ir.Attribute.parse(text) for text in FENCE)
                 nvvm.FenceProxyOp(kind, space=space)
@@ -136,6 +180,6 @@ class StreamBlocks:
             return
         if isinstance(self._at, int):
             gpu.BarrierOp()
-            for ring in self._rings:
+            for ring in self.rings:
                 ring.copy(constant_index(self._at))
             gpu.BarrierOp()

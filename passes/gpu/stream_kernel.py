@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from magweld.bindings import ir, linalg, scf, tensor
 from magweld.passes.gpu.linalg_structure import (
-    LoopNest,
     inputs_of,
     is_structured,
     loop_nest_of,
@@ -25,6 +24,7 @@ from magweld.passes.gpu.stream_blocks import StreamBlocks
 from magweld.passes.gpu.stream_bodies import Bodies
 from magweld.passes.gpu.stream_products import StreamProduct
 from magweld.passes.gpu.stream_rings import Stream
+from magweld.passes.gpu.stream_rotation import RotatedStream, Rotation
 from magweld.passes.gpu.stream_stores import store
 from magweld.passes.gpu.stream_values import StreamValues
 from magweld.passes.gpu.streamed_operands import StreamLoop
@@ -35,6 +35,8 @@ class StreamKernel:
 
     Attributes:
         lanes: Who computes.
+        values: What stands for values of the kernel.
+        blocks: How blocks come to rings.
     """
 
     def __init__(
@@ -64,11 +66,11 @@ class StreamKernel:
         self._forall = forall
         self.lanes = lanes
         self._loop = StreamLoop.of(forall)
-        self._values = StreamValues(
-            forall, self._loop, arguments, lanes, number, self._build
+        self.values = StreamValues(
+            forall, self._loop, arguments, lanes, number, self.build
         )
         self._lefts: dict[Any, Any] = {}
-        self._bodies = Bodies(lanes, self._values.scalar)
+        self._bodies = Bodies(lanes, self.values.scalar)
         stream = Stream(
             self._loop.extent,
             self._loop.step,
@@ -78,56 +80,62 @@ class StreamKernel:
             has_async_copies,
             has_warpgroups,
         )
-        self._blocks = StreamBlocks(self._loop, stream, self._values)
+        self.blocks = StreamBlocks(self._loop, stream, self.values)
 
-    def build(self) -> None:
-        """Build all of it at the insertion point."""
+    def build_all(self) -> None:
+        """Build the kernel at the insertion point."""
         for op in self._forall.body:
-            self._build(op)
+            self.build(op)
 
-    def _build(self, op: Any) -> None:
+    def build(self, op: Any) -> None:
+        """Build an operation."""
         with op.location:
             for kind, build in _BUILDERS:
                 if isinstance(op, kind):
                     build(self, op)
                     return
             if is_structured(op):
-                self._values.tiles[op.results[0]] = self._computed(op)
+                self.values.tiles[op.results[0]] = self._computed(op)
             elif not isinstance(op, scf.YieldOp):
-                self._values.clone(op)
+                self.values.clone(op)
 
     def _empty(self, op: tensor.EmptyOp) -> None:
-        self._values.tiles[op.result] = Splat(None)
+        self.values.tiles[op.result] = Splat(None)
 
     def _fill(self, op: linalg.FillOp) -> None:
-        self._values.tiles[op.results[0]] = Splat(self._values.scalar(op.operands[0]))
+        self.values.tiles[op.results[0]] = Splat(self.values.scalar(op.operands[0]))
 
     def _slice(self, op: tensor.ExtractSliceOp) -> None:
-        self._values.take_part(op)
+        self.values.take_part(op)
 
     def _computed(self, op: Any) -> Tile:
         nest = loop_nest_of(op)
         if any(nest.extents[loop] > 1 for loop in nest.reduction):
-            inputs = [self._values.tile(value) for value in inputs_of(op)]
-            start = self._values.tile(outputs_of(op)[0])
+            inputs = [self.values.tile(value) for value in inputs_of(op)]
             if len(inputs) == 2:
-                return self._product(op, nest, inputs, start)
+                product = self.product(op)
+                ring, at = self.blocks.ring_for(op)
+                left, start = self.factors(product)
+                return product.build(left, ring, at, start)
+            start = self.values.tile(outputs_of(op)[0])
             return self._bodies.reduction(op, nest, inputs, start)
-        tiles = [self._values.tile(value) for value in op.operands]
+        tiles = [self.values.tile(value) for value in op.operands]
         return self._bodies.elementwise(op, nest, tiles)
 
-    def _product(
-        self, op: Any, nest: LoopNest, inputs: Sequence[Tile], start: Tile
-    ) -> Tile:
-        loops = ProductLoops.of(op, nest)
-        product = StreamProduct(op, nest, loops, self.lanes)
-        ring, at = self._blocks.ring_for(op)
-        left = self._left(product, inputs[loops.left])
-        return product.build(left, ring, at, start)
+    def product(self, op: Any) -> StreamProduct:
+        """Return a product."""
+        nest = loop_nest_of(op)
+        return StreamProduct(op, nest, ProductLoops.of(op, nest), self.lanes)
+
+    def factors(self, product: StreamProduct) -> tuple[Any, Tile]:
+        """Build the operands of the left factor; return them and what is added to."""
+        left = self.values.tile(inputs_of(product.op)[product.loops.left])
+        start = self.values.tile(outputs_of(product.op)[0])
+        return self._left(product, left), start
 
     def _left(self, product: StreamProduct, tile: Tile) -> Any:
         """The operands of the left factor, loaded once if they do not move."""
-        if not isinstance(tile, Stored) or self._values.moves(
+        if not isinstance(tile, Stored) or self.values.moves(
             [offset for offset in tile.offsets if not isinstance(offset, int)]
         ):
             return product.operands(tile)
@@ -139,8 +147,12 @@ class StreamKernel:
 
     def _walk(self, op: scf.ForOp) -> None:
         """Build the loop over blocks; what it carries are elements of lanes."""
-        values, blocks = self._values, self._blocks
+        values, blocks = self.values, self.blocks
         blocks.make_rings()
+        rotation = Rotation.of(self._loop) if blocks.can_rotate else None
+        if rotation is not None:
+            RotatedStream(self, rotation).build()
+            return
         carried = [values.held(v, v.type.shape) for v in op.initArgs]
         flat = [value for tile in carried for value in tile.values.values()]
         bounds = (0, self._loop.upper, self._loop.step)
@@ -152,7 +164,7 @@ class StreamKernel:
             arguments = list(op.inner_iter_args)
             values.unflatten(arguments, carried, list(loop.inner_iter_args))
             for nested in op.body:
-                self._build(nested)
+                self.build(nested)
             *_, terminator = op.body
             made = [
                 values.held(v, v.type.shape, like)
@@ -173,7 +185,7 @@ class StreamKernel:
             self._store(nested)
 
     def _store(self, op: tensor.ParallelInsertSliceOp) -> None:
-        values = self._values
+        values = self.values
         held = values.held(op.source, op.source.type.shape)
         whole = values.tile(op.dest)
         assert isinstance(whole, Stored), "destinations are arguments"

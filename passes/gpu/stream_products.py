@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,12 @@ from magweld.passes.gpu.register_tiles import (
 )
 from magweld.passes.gpu.right_factor import RightFactor
 from magweld.passes.gpu.stream_rings import Ring
-from magweld.passes.gpu.stream_warpgroups import descriptors, warpgroup_sums
+from magweld.passes.gpu.stream_warpgroups import (
+    Begun,
+    begun_sums,
+    descriptors,
+    finished_sums,
+)
 from magweld.passes.gpu.structure import element_bytes
 from magweld.passes.ir.constants import constant_number
 from magweld.passes.ir.utils import located_error
@@ -79,9 +84,59 @@ class StreamProduct:
             start: What is added to.
         """
         if ring.swizzled is not None:
-            sums = self._by_warpgroups(left, ring, ring.first_row(at), start)
-        else:
-            sums = self._by_subgroups(left, ring, ring.first_row(at), start)
+            return self.finish(self.begin(left, ring, at, start), 0)
+        return self._held(self._by_subgroups(left, ring, ring.first_row(at), start))
+
+    def begin(
+        self, left: Sequence[Sequence[Sequence[Any]]], ring: Ring, at: Any, start: Tile
+    ) -> list[Begun]:
+        """Build what warpgroups begin for each fragment; the ring is swizzled.
+
+        The arguments are those of `build`.
+        """
+        first = ring.first_row(at)
+        factor = RightFactor(self.nest, self.loops, self.lanes, ring, first)
+        across = not factor.steps_side_by_side
+        assert ring.swizzled is not None, "asked of those"
+        view = ring.buffer.owner.opview
+        steps = len(left[0])
+        rights = descriptors(view, ring.swizzled, first, steps, across=across)
+        sums = self._sums(start)
+        columns = self._pieces * self.lanes.layout.wide
+        fresh = isinstance(start, Splat) and constant_number(start.value) == 0
+        return [
+            begun_sums(
+                left[fragment],
+                rights,
+                None if fresh else self._of_fragment(sums, fragment),
+                columns,
+                across=across,
+            )
+            for fragment in range(self.lanes.fragments)
+        ]
+
+    def finish(self, begun: Sequence[Begun], younger: int) -> Held:
+        """Build a wait for what was begun.
+
+        Args:
+            begun: The product.
+            younger: Fragments of others that may still be under way.
+        """
+        sums = {}
+        for fragment, found in enumerate(finished_sums(begun, younger)):
+            width = len(found) // self._pieces
+            for piece in range(self._pieces):
+                part = found[piece * width : (piece + 1) * width]
+                sums[fragment, piece] = part
+        return self._held(sums)
+
+    def _of_fragment(
+        self, sums: Mapping[tuple[int, int], list[Any]], fragment: int
+    ) -> list[Any]:
+        pieces = range(self._pieces)
+        return [value for piece in pieces for value in sums[fragment, piece]]
+
+    def _held(self, sums: Mapping[tuple[int, int], list[Any]]) -> Held:
         values = {
             tuple(self._key(*one)): value
             for place, found in sums.items()
@@ -125,37 +180,6 @@ class StreamProduct:
                 sums[fragment, piece] = multiplied(
                     name, ours, right, sums[fragment, piece]
                 )
-        return sums
-
-    def _by_warpgroups(
-        self,
-        left: Sequence[Sequence[Sequence[Any]]],
-        ring: Ring,
-        first: Any,
-        start: Tile,
-    ) -> dict[tuple[int, int], list[Any]]:
-        factor = RightFactor(self.nest, self.loops, self.lanes, ring, first)
-        across = not factor.steps_side_by_side
-        assert ring.swizzled is not None, "asked of those"
-        view = ring.buffer.owner.opview
-        steps = len(left[0])
-        rights = descriptors(view, ring.swizzled, first, steps, across=across)
-        sums = self._sums(start)
-        columns = self._pieces * self.lanes.layout.wide
-        for fragment in range(self.lanes.fragments):
-            places = [(fragment, piece) for piece in range(self._pieces)]
-            before = [value for place in places for value in sums[place]]
-            fresh = isinstance(start, Splat) and constant_number(start.value) == 0
-            found = warpgroup_sums(
-                left[fragment],
-                rights,
-                None if fresh else before,
-                columns,
-                across=across,
-            )
-            width = len(found) // len(places)
-            for number, place in enumerate(places):
-                sums[place] = found[number * width : (number + 1) * width]
         return sums
 
     def _along(self) -> tuple[Along, ...]:

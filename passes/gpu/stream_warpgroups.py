@@ -7,6 +7,7 @@ its results so. The right factor it reads from a swizzled ring (`swizzled_tiles.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from magweld.bindings import arith, ir, llvm
@@ -82,15 +83,29 @@ def descriptors(
     ]
 
 
-def warpgroup_sums(
+@dataclass(frozen=True)
+class Begun:
+    """Sums that are under way, and what they are computed from.
+
+    Attributes:
+        sums: What is there once it has been waited for, in registers that nothing may
+            touch before.
+        registers: The left factor, which may not change before either.
+    """
+
+    sums: tuple[Any, ...]
+    registers: tuple[Any, ...]
+
+
+def begun_sums(
     lefts: Sequence[Sequence[Any]],
     rights: Sequence[Any],
     sums: Sequence[Any] | None,
     columns: int,
     *,
     across: bool,
-) -> list[Any]:
-    """Build all steps of a product, and wait for it.
+) -> Begun:
+    """Build all steps of a product, which are one group of instructions.
 
     Args:
         lefts: The registers of the left factor, by step.
@@ -99,7 +114,7 @@ def warpgroup_sums(
         columns: Columns of the result.
         across: Whether rows of the right factor are steps.
     """
-    f32, i32 = ir.F32Type.get(), ir.IntegerType.get_signless(32)
+    i32 = ir.IntegerType.get_signless(32)
     count = columns // 2
     kind = "bf16" if isinstance(lefts[0][0].type.element_type, ir.BF16Type) else "f16"
     registers = [llvm.BitcastOp(i32, value).result for step in lefts for value in step]
@@ -114,10 +129,40 @@ def warpgroup_sums(
         *["r"] * len(registers),
         *["l"] * len(rights),
     ]
+    made = _singles(text, constraints, [*before, *registers, *rights], count)
+    return Begun(tuple(made), tuple(registers))
+
+
+def finished_sums(begun: Sequence[Begun], younger: int) -> list[list[Any]]:
+    """Build a wait for products, and return what their sums are.
+
+    Registers of the left factor are operands of the wait: until then they are read.
+
+    Args:
+        begun: The products.
+        younger: How many groups may still be under way, which have begun behind them.
+    """
+    sums = [value for one in begun for value in one.sums]
+    registers = [value for one in begun for value in one.registers]
+    constraints = [
+        *["=f"] * len(sums),
+        *map(str, range(len(sums))),
+        *["r"] * len(registers),
+    ]
+    text = f"wgmma.wait_group.sync.aligned {younger};"
+    there = iter(_singles(text, constraints, [*sums, *registers], len(sums)))
+    return [[next(there) for _ in one.sums] for one in begun]
+
+
+def _singles(
+    text: str, constraints: Sequence[str], operands: Sequence[Any], count: int
+) -> list[Any]:
+    """Build assembly with so many results of f32."""
+    f32 = ir.F32Type.get()
     fields = ", ".join(["f32"] * count)
     made = llvm.InlineAsmOp(
         ir.Type.parse(f"!llvm.struct<({fields})>"),
-        [*before, *registers, *rights],
+        list(operands),
         text,
         ",".join(constraints),
         has_side_effects=True,
@@ -154,5 +199,5 @@ def _assembly(
         right = f"${first + 4 * steps + step}"
         transposed = int(across)
         lines.append(f"{name} {{{total}}}, {{{left}}}, {right}, p, 1, 1, {transposed};")
-    lines += ["wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"]
+    lines.append("wgmma.commit_group.sync.aligned;")
     return "{\n" + "\n".join(lines) + "\n}"

@@ -118,7 +118,7 @@ class LevelTrial:
             self._work,
             reuse=0,
             waiting=0,
-            slots=stream_slots(tiles, device) * tiles.grid,
+            slots=stream_slots(group, tiles, device) * tiles.grid,
             loaded=found.loaded * tiles.grid,
             accessed=0,
         )

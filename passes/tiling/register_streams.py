@@ -104,10 +104,17 @@ def stream_tiles(root: OperatorModel) -> Iterator[tuple[int, ...]]:
                 yield (*sizes, columns)
 
 
-def stream_slots(tiles: Tiles, device: Device) -> float:
-    """Return the operations that the arithmetic of a tile takes the time of."""
+def stream_slots(group: Group, tiles: Tiles, device: Device) -> float:
+    """Return the operations that the arithmetic of a tile takes the time of.
+
+    Sums of products are scaled for each block, which larger blocks have fewer of.
+    """
     slots = 0.0
-    for part in tiles.parts:
+    blocks = tiles.blocks
+    for node, part in enumerate(tiles.parts):
+        is_scaled = blocks is not None and blocks.stream.accumulates(group, node)
+        if is_scaled and blocks is not None:
+            slots += part.results * blocks.count
         instruction = instruction_for(part.model, device)
         if instruction is None:
             slots += part.points * part.model.flops
@@ -245,6 +252,13 @@ class _Reading:
         for _, part in products:
             rows, columns, steps = sides(part)
             total += rows * columns
-            if part.outside[1 - right_factor(part)]:
+            if part.outside[1 - right_factor(part)] or self._is_in_flight(part):
                 total += rows * steps // 2
         return total // threads
+
+    def _is_in_flight(self, part: OperatorTile) -> bool:
+        """Whether a product is under way while scores of the next block are there."""
+        plain = instruction_for(part.model, self.device)
+        if plain is None:
+            return False
+        return stream_instruction(part, self.device, plain) is not plain

@@ -1,12 +1,15 @@
-"""Owns inline assembly of interpreted GPU code: products of warpgroups, waited for.
+"""Owns inline assembly of interpreted GPU code: products of warpgroups, and waits.
 
 Written from the PTX ISA ("wgmma.mma_async": the left factor in registers, which lie as
-those of `mma.m16n8k16` do in each warp). Nothing else is known.
+those of `mma.m16n8k16` do in each warp). Nothing else is known. Sums are no numbers
+until their group has been waited for, by a wait that gives them on; the registers of
+their left factor have to be kept until then: they are operands of the wait.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,41 +17,90 @@ from gpu_fragments import _f32
 from gpu_memory import Block, RaceError
 from gpu_warpgroups import _THREADS, _note, _places, _type_of
 
-from magweld.bindings import ir
+from magweld.bindings import ir, llvm
 
 _PRODUCT = re.compile(
     r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(bf16|f16)\.\2 "
     r"\{([^}]*)\}, \{([^}]*)\}, \$(\d+), p, 1, 1, ([01]);"
 )
-_OTHERS = {
-    "{",
-    "}",
-    ".reg .pred p;",
-    "wgmma.fence.sync.aligned;",
-    "wgmma.commit_group.sync.aligned;",
-    "wgmma.wait_group.sync.aligned 0;",
-}
+_WAIT = re.compile(r"wgmma\.wait_group\.sync\.aligned (\d+);")
+_OTHERS = {"{", "}", ".reg .pred p;", "wgmma.fence.sync.aligned;"}
+_COMMIT = "wgmma.commit_group.sync.aligned;"
 _ADDS = {"setp.ne.b32 p, 0, 0;": False, "setp.eq.b32 p, 0, 0;": True}
+
+
+@dataclass
+class _Begun:
+    """A product that is under way.
+
+    Attributes:
+        before: The sums that it adds to.
+        after: What becomes the result.
+        kept: Registers that it reads, as values.
+        steps: Both factors of each step, whether it adds to what is there, and the
+            bytes that it reads.
+    """
+
+    before: np.ndarray
+    after: np.ndarray
+    kept: frozenset[Any]
+    steps: list[tuple[np.ndarray, np.ndarray, bool, np.ndarray]] = field(
+        default_factory=list
+    )
+
+    def finish(self, block: Block) -> None:
+        """Compute the result, and forget that its factors are being read."""
+        sums = self.before
+        for left, right, adds, read in self.steps:
+            made = _by_thread(left @ right.swapaxes(1, 2))
+            sums = sums + made if adds else made
+            block.shared.used[read] -= 1
+            _note(block.shared, read, block.mask, block)
+        self.after[:] = sums
 
 
 def _run(op: Any, block: Block) -> None:
     assert block.mask.all(), "a product that some threads skip"
     lines = ir.StringAttr(op.operation.attributes["asm_string"]).value.split("\n")
     constraints = ir.StringAttr(op.operation.attributes["constraints"]).value.split(",")
-    assert "wgmma.fence.sync.aligned;" in lines
-    assert lines[-3:-1] == [
-        "wgmma.commit_group.sync.aligned;",
-        "wgmma.wait_group.sync.aligned 0;",
-    ]
     outputs = constraints.count("=f")
-    given = [block.values[v] for v in op.operands]
     tied = [int(one) for one in constraints if one.isdigit()]
     assert tied in ([], list(range(outputs))), "sums lie where they are written"
-    sums = np.full((block.threads, outputs), np.nan, np.float32)
-    for number in tied:
-        sums[:, number] = given[number]
+    wait = _WAIT.fullmatch(lines[0])
+    if wait is None:
+        _begin(op, lines, outputs, len(tied), block)
+        return
+    assert len(lines) == 1
+    _finish(op, int(wait[1]), outputs, block)
+
+
+def _finish(op: Any, left: int, outputs: int, block: Block) -> None:
+    """Wait for all groups but the youngest, and give sums on."""
+    groups, operands = block.warpgroups, set(op.operands)
+    for one in [one for group in groups.closed for one in group][: -left or None]:
+        assert one.kept <= operands, "registers of a product under way are not kept"
+    groups.wait(left, block)
+    made = np.full((block.threads, outputs), np.nan, np.float32)
+    for number, value in zip(range(outputs), op.operands, strict=False):
+        taken = value.owner.opview
+        assert isinstance(taken, llvm.ExtractValueOp), "sums of a product"
+        (place,) = list(ir.DenseI64ArrayAttr(taken.operation.attributes["position"]))
+        made[:, number] = block.values[taken.container][:, place]
+    block.values[op.results[0]] = made
+
+
+def _begin(op: Any, lines: list[str], outputs: int, tied: int, block: Block) -> None:
+    assert "wgmma.fence.sync.aligned;" in lines
+    assert lines[-2] == _COMMIT
+    given = [block.values[v] for v in op.operands]
+    before = np.full((block.threads, outputs), np.nan, np.float32)
+    for number in range(tied):
+        before[:, number] = given[number]
+    count = [str(v.type) for v in op.operands].count("i32")
+    kept = frozenset(list(op.operands)[tied : tied + count])
+    begun = _Begun(before, np.full_like(before, np.nan), kept)
     adds = None
-    for line in lines:
+    for line in lines[:-2]:
         if line in _ADDS:
             adds = _ADDS[line]
             continue
@@ -62,9 +114,11 @@ def _run(op: Any, block: Block) -> None:
         left = [given[n - outputs] for n in _numbers(registers)]
         descriptor = op.operands[int(right) - outputs]
         places = _places(descriptor, int(columns), across == "1", block)
-        made = _product(_rows(left, kind), places, kind, block)
-        sums = sums + made if adds else made
-    block.values[op.results[0]] = sums
+        read = places.reshape(len(places), -1)
+        factor = _read(places, read, kind, block)
+        begun.steps.append((_rows(left, kind), factor, adds, read))
+    block.warpgroups.closed.append([begun])
+    block.values[op.results[0]] = begun.after
 
 
 def _numbers(text: str) -> list[int]:
@@ -85,17 +139,19 @@ def _rows(registers: list[np.ndarray], kind: str) -> np.ndarray:
     return made
 
 
-def _product(
-    left: np.ndarray, places: np.ndarray, kind: str, block: Block
-) -> np.ndarray:
-    """What a product gives each thread: one row of sums."""
+def _read(places: np.ndarray, read: np.ndarray, kind: str, block: Block) -> np.ndarray:
+    """The right factor, whose bytes are read from now on."""
     shared = block.shared
-    read = places.reshape(len(places), -1)
     if shared.unfenced[read].any():
         raise RaceError("a warpgroup reads what was written and not fenced")
+    shared.used[read] += 1
     _note(shared, read, block.mask, block)
     raw = np.ascontiguousarray(shared.data[places]).view(_type_of(kind))[..., 0]
-    product = left @ _f32(raw, kind).swapaxes(1, 2)
+    return _f32(raw, kind)
+
+
+def _by_thread(product: np.ndarray) -> np.ndarray:
+    """What a product gives each thread: one row of sums."""
     thread = np.arange(_THREADS)
     row, pair = thread // 32 * 16 + thread % 32 // 4, thread % 4 * 2
     number = np.arange(product.shape[2] // 2)

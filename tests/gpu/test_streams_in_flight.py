@@ -1,0 +1,142 @@
+"""Products of warpgroups that are under way while the rest of a block is computed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from gpu_memory import RaceError
+from test_matrix_instructions import objects_of
+from test_register_streams import (
+    Case,
+    Run,
+    causal,
+    changed,
+    check,
+    fused,
+    interpret,
+    lowered,
+    without,
+)
+from torch import Tensor
+
+from magweld.bindings import func, gpu, ir
+from magweld.codegen.device_tools import find_ptxas
+from magweld.device_kernels import compile_kernel
+from magweld.passes.ir.utils import operations_of
+from magweld.targets.target import Target
+
+TARGET = "nvvm:sm_90a"
+CASES = {
+    "wide": Case(fused, keys=192, size=128, value=128, block=64),
+    # Two fragments of each warpgroup.
+    "tall": Case(fused, queries=128, keys=96, size=64, value=64, rows=128),
+    "causal": Case(causal, queries=128, size=64, value=64, rows=128),
+    # What is left of the stream is a smaller block.
+    "edges": Case(fused, queries=128, keys=104, size=64, value=64),
+    "two": Case(fused, queries=128, keys=160, size=64, value=64, block=64),
+}
+_WAIT = re.compile(r"(?<=wgmma\.wait_group\.sync\.aligned )\d+")
+_COPIES = re.compile(r"(?<=cp\.async\.wait\.group )\d+")
+
+
+def with_stages(count: int, run: Run) -> Run:
+    """Return what runs a kernel whose rings have so many slots."""
+
+    def limited(kernel: func.FuncOp, target: Target, values: list[Tensor]) -> None:
+        number = ir.IntegerType.get_signless(64)
+        stages = ir.IntegerAttr.get(number, count)
+        kernel.attributes["tile_graph.copy_stages"] = stages
+        run(kernel, target, values)
+
+    return limited
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+@pytest.mark.parametrize("name", CASES)
+def test_interpreted_attention_is_torchs(name: str, stages: int) -> None:
+    check(CASES[name], "bf16", TARGET, with_stages(stages, interpret))
+
+
+@pytest.mark.parametrize("name", ["wide", "tall"])
+def test_products_are_in_flight(name: str) -> None:
+    """In the loop scores are waited for beside the product of the block before."""
+    found: list[str] = []
+
+    def run(kernel: func.FuncOp, target: Target, values: list[Tensor]) -> None:
+        loop = str(lowered(kernel, target)).partition("scf.for")[2]
+        found.extend(_WAIT.findall(loop.partition("scf.yield")[2] and loop))
+        interpret(kernel, target, values)
+
+    check(CASES[name], "bf16", TARGET, run)
+    # The last one is that behind the loop.
+    assert found == [str(CASES[name].rows // 64), "0", "0"]
+
+
+def loosened(pattern: re.Pattern[str], number: int) -> Callable[[str], str]:
+    """Return what lets one wait leave one group more under way."""
+
+    def change(text: str) -> str:
+        found = list(pattern.finditer(text))
+        assert len(found) > number
+        start, end = found[number].span()
+        return f"{text[:start]}{int(found[number][0]) + 1}{text[end:]}"
+
+    return change
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+@pytest.mark.parametrize("number", range(4))
+def test_waits_for_products_are_as_they_have_to_be(number: int, stages: int) -> None:
+    """Of the first scores, of scores and sums in the loop, of the last sums."""
+    run = with_stages(stages, changed(loosened(_WAIT, number)))
+    with pytest.raises(AssertionError):
+        check(CASES["wide"], "bf16", TARGET, run)
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+@pytest.mark.parametrize("number", range(4))
+def test_waits_for_copies_are_as_they_have_to_be(number: int, stages: int) -> None:
+    """Of the first block, of those in the loop, of the last values, of what is left."""
+    run = with_stages(stages, changed(loosened(_COPIES, number)))
+    with pytest.raises(RaceError):
+        check(CASES["edges"], "bf16", TARGET, run)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_threads_have_to_meet(number: int) -> None:
+    run = with_stages(2, changed(without(number)))
+    with pytest.raises(RaceError):
+        check(CASES["edges"], "bf16", TARGET, run)
+
+
+@pytest.mark.skipif(find_ptxas() is None, reason="no ptxas")
+@pytest.mark.parametrize("block", [32, 64])
+def test_ptxas_takes_them_without_spills(block: int, tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def run(kernel: func.FuncOp, target: Target, values: list[Tensor]) -> None:
+        compiled = compile_kernel(kernel, target)
+        (binary,) = operations_of(compiled.operation, gpu.BinaryOp)
+        (assembly,) = objects_of(binary, "Assembly")
+        (tmp_path / "k.ptx").write_bytes(assembly.rstrip(b"\0"))
+        tool = find_ptxas()
+        assert tool is not None
+        command = [*tool, "-v", "--gpu-name=sm_90a", "k.ptx", "-o", "k.cubin"]
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        said.append(done.stdout + done.stderr)
+        interpret(kernel, target, values)
+
+    case = Case(
+        fused, queries=256, keys=192, size=128, value=128, rows=128, block=block
+    )
+    check(case, "bf16", TARGET, run)
+    assert "0 bytes spill stores, 0 bytes spill loads" in said[0]
+    # Products that wait for each other.
+    assert "serialized" not in said[0]
+    assert "C75" not in said[0]
