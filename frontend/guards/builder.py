@@ -67,13 +67,13 @@ class Builder:
         if isinstance(source, ValueSource):
             compute = self._names.constant(source.compute)
             return emit.call(compute, *map(self.variable, source.nodes))
-        return self._leaves[source]
+        return self.listing.hand_on(self._leaves[source])
 
     def variable(self, node: Node) -> str:
         """Return the expression for an external object that is known by now."""
         if node.constant:
             return self._names.constant(node.obj)
-        return self._variables[id(node.obj)]
+        return self.listing.hand_on(self._variables[id(node.obj)])
 
     def signature(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Guard the form of the call."""
@@ -284,11 +284,11 @@ class Builder:
             for item in fetched
         ]
         run, text = self.listing.compile(result)
-        guards = tuple(self.listing.guards)
+        parts = tuple(self.listing.guards), run, None, text, self._names.values
         program = (
-            DrawingProgram(guards, run, text=text, draws=Draws(self._graph.draws))
+            DrawingProgram(*parts, Draws(self._graph.draws))
             if self._graph.draws
-            else GuardProgram(guards, run, text=text)
+            else GuardProgram(*parts)
         )
         if self._stability.watched and versions_work():
             program.shortcut = self._shortcut(run, result)

@@ -84,6 +84,7 @@ def derive_guards(
     for edge in graph.edges.values():
         builder.edge(edge)
     _guard_identities(builder, graph)
+    builder.listing.end_reads()
     guard_tensors(builder, recorder, dims)
     guard_predicates(builder, recorder, numbers)
     for condition in conditions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -116,6 +116,7 @@ class GuardProgram:
             returns a `Failure`.
         shortcut: A part of the conditions that decides most calls.
         text: Source of `run`; `line_of` tells the lines of a guard.
+        constants: The global variables of `run`.
     """
 
     __repr__ = short_repr
@@ -124,6 +125,7 @@ class GuardProgram:
     run: Callable[[Sequence[Any], dict[str, Any]], Any]
     shortcut: Shortcut | None = None
     text: str = ""
+    constants: Mapping[str, Any] = field(default_factory=dict)
 
     def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Return the fetched objects as a list, or a `Failure`; never raises."""

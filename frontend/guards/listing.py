@@ -33,6 +33,8 @@ from magweld.frontend.guards.versions import UNCHANGED
 from magweld.frontend.state.nodes import PlaceTexts, Where
 from magweld.frontend.state.values import is_scalar
 
+# A function with fewer conditions on reads is not divided: that takes a call more.
+_LONG: Final = 64
 _HEAD: Final = "def guards(args, kwargs, everything=False):"
 
 
@@ -67,13 +69,20 @@ class Listing:
         covered: Numbers of those that the versions of dicts make unnecessary.
         reads_begin: Number of the first condition on what was read; the ones before are
             tested first in any case.
+        reads_end: Number of the first condition behind what was read; None if nothing
+            is divided.
     """
 
     def __init__(self) -> None:
         self.names = emit.Names()
+        # First: its name is to be the same whatever follows.
+        self._failure = self.names.constant(failure)
         self.guards: list[Guard] = []
         self.covered: set[int] = set()
         self.reads_begin: int | None = None
+        self.reads_end: int | None = None
+        # Variables of the reads that are used behind them.
+        self._handed_on: dict[str, None] = {}
         self._setups: list[str] = []
         self._tests: list[Test | None] = []
         self._places = PlaceTexts()
@@ -94,6 +103,16 @@ class Listing:
         self._setups.append("; ".join(setup))
         self._tests.append(test)
 
+    def end_reads(self) -> None:
+        """Take note that all conditions on what was read are there."""
+        self.reads_end = len(self.guards)
+
+    def hand_on(self, variable: str) -> str:
+        """Return a variable, which a condition behind those on reads may use."""
+        if self.reads_end is not None:
+            self._handed_on[variable] = None
+        return variable
+
     def compile(self, result: Sequence[str]) -> tuple[Callable[..., Any], str]:
         """Return the function `(args, kwargs, everything=False)` and its source.
 
@@ -101,9 +120,31 @@ class Listing:
             result: What a success returns, as a list; or all variables if `everything`.
         """
         values = f"[{', '.join(result)}]"
-        leave = f"return locals() if everything else {values}"
-        source = self._source(leave)
-        return _compile(source, self.names.values), source
+        lines = self._lines(f"return locals() if everything else {values}")
+        source = "\n".join(lines)
+        end = self.reads_end or 0
+        if end < _LONG or not self._handed_on:
+            return _compile(source, self.names.values), source
+        return self._divided(lines, values, end), source
+
+    def _divided(
+        self, lines: Sequence[str], values: str, end: int
+    ) -> Callable[..., Any]:
+        """Return the function as two: one for the reads, one for what follows.
+
+        The first one is the same for records that have read the same, whatever sizes
+        and numbers they are for, so its code is there.
+        """
+        handed_on = ", ".join(self._handed_on)
+        place = line_of(end) - 2
+        leave = f" return locals() if everything else ({handed_on},)"
+        first = "\n".join([*lines[:place], leave])
+        body = [*lines[place:-1], f" return {values}"]
+        second = "\n".join([f"def guards({handed_on}):", *body])
+        constants = self.names.values
+        return _in_turn(
+            _compile(first, constants), _compile(second, constants, place, ())
+        )
 
     def rest(self, result: Sequence[str]) -> Callable[[dict[str, Any]], Any]:
         """Return what compiles the conditions that versions do not answer for.
@@ -113,7 +154,7 @@ class Listing:
         """
         undecided = f"if not {UNCHANGED}(): return None"
         leave = f"return [{', '.join(result)}]"
-        source = self._source(leave, undecided, self.covered)
+        source = "\n".join(self._lines(leave, undecided, self.covered))
         # Nothing that outlives the recording may hold on to the objects of the run.
         constants = self.names.values
 
@@ -122,9 +163,9 @@ class Listing:
 
         return compile_rest
 
-    def _source(
+    def _lines(
         self, leave: str, undecided: str = "", without: Container[int] = ()
-    ) -> str:
+    ) -> list[str]:
         begin = len(self.guards) if self.reads_begin is None else self.reads_begin
         lines = [_HEAD]
         for number in range(len(self.guards)):
@@ -137,13 +178,13 @@ class Listing:
             lines += (f" {before}", f" {line}")
             assert len(lines) == line_of(number), "lines tell the numbers of guards"
         lines.append(f" {leave}")
-        return "\n".join(lines)
+        return lines
 
     def _early(self, number: int) -> tuple[str, str]:
         setup, test = self._setups[number], self._tests[number]
         if test is None:
             return "", setup
-        return setup, test.returned(self.names.constant(failure), number)
+        return setup, test.returned(self._failure, number)
 
     def _late(self, number: int) -> str:
         setup, test = self._setups[number], self._tests[number]
@@ -152,15 +193,34 @@ class Listing:
         return f"{setup}; {test.asserted()}" if setup else test.asserted()
 
 
-def _compile(source: str, constants: dict[str, Any]) -> Callable[..., Any]:
+_DEFAULTS: Final = (False,)  # of `everything`
+
+
+def _compile(
+    source: str,
+    constants: dict[str, Any],
+    line: int = 1,
+    defaults: tuple[Any, ...] = _DEFAULTS,
+) -> Callable[..., Any]:
     # A code object of its own: the interpreter keeps in it what it learns of constants.
-    code = _code_of(source).replace()
-    return types.FunctionType(code, constants, argdefs=_DEFAULTS)
+    code = _code_of(source).replace(co_firstlineno=line)
+    return types.FunctionType(code, constants, argdefs=defaults)
+
+
+def _in_turn(
+    first: Callable[..., Any], second: Callable[..., Any]
+) -> Callable[..., Any]:
+    def run(
+        args: Sequence[Any], kwargs: dict[str, Any], everything: bool = False
+    ) -> Any:
+        taken = first(args, kwargs, everything)
+        return second(*taken) if type(taken) is tuple else taken
+
+    return run
 
 
 # Code is kept for so many texts: those of the records that were made last.
-_KEPT: Final = 8
-_DEFAULTS: Final = (False,)  # of `everything`
+_KEPT: Final = 16
 
 
 @functools.lru_cache(maxsize=_KEPT)

@@ -48,7 +48,7 @@ _LONGEST: Final = 200
 def guards_text(record: Record) -> str:
     """Return the function that tests the guards and fetches what a hit needs."""
     program = record.program
-    constants = program.run.__globals__
+    constants = program.constants
     tree = ast.parse(program.text)
     names = _Readable(constants)
     (function,) = names.visit(tree).body

@@ -513,10 +513,12 @@ def test_records_with_one_text_have_guards_of_their_own(x):
         traced(torch.ones(rows, 3))
     programs = [record.program for record in traced.records]
     assert len({program.text for program in programs}) == 1
-    assert _code_of.cache_info().misses == compiled + 1
+    # One function for what is read, and one for the rest.
+    assert _code_of.cache_info().misses == compiled + 2
     # The interpreter keeps what it learns of a function in its code object.
-    assert len({id(program.run.__code__) for program in programs}) == 3
-    assert len({id(program.run.__globals__) for program in programs}) == 3
+    parts = [cell.cell_contents for p in programs for cell in p.run.__closure__]
+    assert len({id(part.__code__) for part in parts}) == 6
+    assert len({id(part.__globals__) for part in parts}) == 3
     for rows in (4, 2, 3, 2):
         y = torch.randn(rows, 3)
         for _ in range(3):
@@ -661,3 +663,25 @@ def test_a_number_of_an_inner_module_is_lifted_by_that_name():
     module[0].step = 5
     assert torch.equal(traced(torch.ones(2)), torch.full((2,), 5.0))
     assert traced.stats()["records"] == 1
+
+
+def test_a_record_for_all_sizes_has_the_code_of_the_first_for_its_reads():
+    model = nn.Sequential(*(nn.Linear(3, 3) for _ in range(4))).eval()
+    traced = trace(model, backend="eager")
+    with torch.no_grad():
+        traced(torch.ones(2, 3))
+        compiled = _code_of.cache_info().misses
+        for rows in range(3, 9):
+            traced(torch.ones(rows, 3))
+            traced.wait()
+        first, last = (record.program for record in traced.records[::-1])
+        assert first.text != last.text
+        reads = [p.run.__closure__[0].cell_contents.__code__ for p in (first, last)]
+        assert reads[0].co_code == reads[1].co_code
+        model[2].weight = nn.Parameter(torch.ones(3, 3, dtype=torch.float64))
+        failure = last.check_all((torch.ones(3, 3),), {})
+        model[2] = nn.ReLU()
+        other = last.check_all((torch.ones(3, 3),), {})
+    assert last.guards[failure.number].category is Category.TENSOR
+    assert last.guards[other.number].category is Category.TYPE
+    assert _code_of.cache_info().misses <= compiled + 3
