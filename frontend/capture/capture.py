@@ -13,6 +13,7 @@ import torch
 
 from magweld.frontend.annotations.arrays import ARRAYS
 from magweld.frontend.annotations.autograd import AUTOGRAD, TRAINING
+from magweld.frontend.annotations.checkpoints import CHECKPOINTS
 from magweld.frontend.annotations.core import CORE
 from magweld.frontend.annotations.module_calls import MODULE_CALLS
 from magweld.frontend.annotations.randomness import RANDOMNESS
@@ -61,7 +62,7 @@ def _annotations(beside_dynamo: bool) -> AnnotationTable:
     dynamo = (dynamo_entries(),) if beside_dynamo else ()
     classes = (*TORCH_CLASSES, *TORCH_MODULES, *MODULE_CALLS)
     torch_entries = (TORCH, RANDOMNESS, classes, AUTOGRAD, AUTOCAST, TRAINING)
-    return AnnotationTable(CORE, ARRAYS, *torch_entries, *dynamo)
+    return AnnotationTable(CORE, ARRAYS, *torch_entries, *dynamo, CHECKPOINTS)
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,11 @@ from magweld.frontend.operators.edges import end_at, nodes_behind
 from magweld.frontend.operators.effects import needed
 from magweld.frontend.operators.put_back import UNKNOWN, Failing, failing
 from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.operators.targets import warn_in_place
 from magweld.frontend.operators.tensors import GraphInput
 from magweld.frontend.operators.torch_state import has_forward_gradients
 from magweld.graphs.autocast import SWITCHES, switches_autocast
+from magweld.graphs.checkpoints import outline_parts
 from magweld.graphs.control_operators import all_nodes, bodies_of
 from magweld.graphs.cuts import leave_to_torch
 from magweld.graphs.gradients import inner_gradients
@@ -104,13 +106,7 @@ def build_graph(
     _note_results(recorder, outputs, inputs, grad_enabled)
     graph = fx.Graph()
     mapping: dict[fx.Node, Any] = _copies_of_inputs(graph, inputs)
-    numbers = []
-    for node, expression in scalars.items():
-        if isinstance(expression, Literal):
-            mapping[node] = expression.value
-        elif node in kept:
-            mapping[node] = graph.placeholder(node.name)
-            numbers.append(expression)
+    numbers = _take_numbers(graph, mapping, scalars, kept)
     for node in nodes:
         if node in kept and node not in mapping:
             mapping[node] = graph.node_copy(node, mapping.__getitem__)
@@ -122,8 +118,9 @@ def build_graph(
     whole = leaves or trains or makes_gradients or has_forward_gradients()
     may_cut = bool(torch_only) and not whole
     is_cut = may_cut and _cut(recorder, graph, mapping)
-    module = _without_fixed_loops(LazyGraphModule({}, graph))
-    module = without_numbers(module)
+    if trains:
+        outline_parts(graph, mapping)
+    module = without_numbers(_without_fixed_loops(LazyGraphModule({}, graph)))
     _forget_origins(module)
     return OperatorGraph(
         module,
@@ -137,6 +134,23 @@ def build_graph(
         is_cut=is_cut,
         makes_gradients=makes_gradients,
     )
+
+
+def _take_numbers(
+    graph: fx.Graph,
+    mapping: dict[fx.Node, Any],
+    scalars: Mapping[fx.Node, Expression],
+    kept: Container[fx.Node],
+) -> list[Expression]:
+    """Make those numbers inputs of a graph that it uses and that are not fixed."""
+    numbers = []
+    for node, expression in scalars.items():
+        if isinstance(expression, Literal):
+            mapping[node] = expression.value
+        elif node in kept:
+            mapping[node] = graph.placeholder(node.name)
+            numbers.append(expression)
+    return numbers
 
 
 def _note_results(
@@ -169,8 +183,9 @@ def _copies_of_inputs(
 
 
 def _forget_origins(module: fx.GraphModule) -> None:
-    """Let go of the recorded graph."""
+    """Let go of the recorded graph; what has warned is to warn at the same lines."""
     for node in all_nodes(module):
+        warn_in_place(node)
         for name in ("origin", "starts", "stands", "branches"):
             node.meta.pop(name, None)
 

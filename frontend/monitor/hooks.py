@@ -58,6 +58,9 @@ class OperatorLayer:
     def close(self, result: Any) -> None:
         """Record that call, now that its result is known."""
 
+    def follow(self, on: bool) -> None:
+        """Record operators, or none of those that run now: they are of other code."""
+
     def hide_modes(self) -> None:
         """Have torch find no modes, up to `show_modes`."""
 
@@ -76,6 +79,18 @@ class OperatorLayer:
         Args:
             others: Objects among which the other one is.
         """
+
+
+class Shown(NamedTuple):
+    """A function that is observed although code that is not calls it.
+
+    Attributes:
+        observer: Of the frame whose current instruction runs that code.
+        function: The function.
+    """
+
+    observer: Observer
+    function: Any
 
 
 class Site(NamedTuple):

@@ -216,6 +216,9 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         finally:
             self.in_opaque, self._passes = opaque, passes
 
+    def follow(self, on: bool) -> None:
+        self._passes = not on
+
     def _is_external(self, tensor: Any) -> bool:
         known = self._session.graph.find(tensor)
         return known is not None and known.external
@@ -292,7 +295,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         if kind in _EFFECTS or self._warnings.seen:
             node.meta["effect"] = True
         if self._warnings.seen:
-            node.meta["warns"] = True
+            node.meta["warns"] = self._warnings.place or True
         if kind is CallKind.STATE:
             return
         if kind in (CallKind.FORM, CallKind.MEMORY):

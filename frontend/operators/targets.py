@@ -12,6 +12,8 @@ import torch
 from torch import fx
 from torch.fx.node import _get_qualified_name
 
+from magweld.frontend.operators.warned import Place
+
 _OPERATORS: Final = {
     "__setitem__": operator.setitem,
     "__getitem__": operator.getitem,
@@ -41,6 +43,36 @@ class ConstantTensor(Opaque):
 
     def __init__(self, tensor: torch.Tensor) -> None:
         super().__init__(tensor.clone().clone, "constant")
+
+
+class WarningCall(Opaque):
+    """An operator that warns as of the line of the program that calls it."""
+
+    def __init__(self, node: fx.Node, place: Place) -> None:
+        is_method = node.op == "call_method"
+        name = node.target if isinstance(node.target, str) else node.target.__name__
+        function = operator.attrgetter(name) if is_method else node.target
+        super().__init__(function, name)
+        self._is_method = is_method
+        self._call = place.caller(place.namespace)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function = self._function
+        if self._is_method:
+            function, args = function(args[0]), args[1:]
+        return self._call(function, args, kwargs)
+
+
+def warn_in_place(node: fx.Node) -> None:
+    """Have an operator that has warned in the run warn at the same line in hits.
+
+    Elsewhere it would do so at a line of generated code.
+    """
+    place = node.meta.get("warns")
+    if isinstance(place, Place):
+        node.target = WarningCall(node, place)
+        node.op = "call_function"
+        del node.meta["warns"]
 
 
 def create_node(

@@ -171,6 +171,10 @@ class TensorMap:
         tensors: list[torch.Tensor] = [item.node.obj for item in self.inputs.values()]
         return any(x.requires_grad and storage_of(x) in storages for x in tensors)
 
+    def known_storages(self) -> frozenset[int]:
+        """Return the storages of the tensors so far."""
+        return frozenset(self._storages)
+
     def note_moved(self, storages: set[int]) -> None:
         """Take note of memory that an input has lost, and of what it has got."""
         self._storages.update(dict.fromkeys(storages, True))

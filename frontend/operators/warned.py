@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType, FunctionType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 _MODULE: Final[Any] = warnings
 
@@ -18,15 +18,46 @@ def _call(function: Any, args: Any, kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
+class Place(NamedTuple):
+    """A line of the program where an operator warns.
+
+    Attributes:
+        filename: File of its code.
+        line: The line.
+        function: Name of the code.
+        namespace: Global variables of the function, which know what has been shown.
+    """
+
+    filename: str
+    line: int
+    function: str
+    namespace: dict[str, Any]
+
+    def caller(self, namespace: dict[str, Any]) -> Callable[[Any, Any, Any], Any]:
+        """Return what calls a function as the line does.
+
+        Args:
+            namespace: The global variables that it has.
+        """
+        code = _call.__code__.replace(
+            co_filename=self.filename,
+            co_firstlineno=self.line - 1,
+            co_name=self.function,
+        )
+        return FunctionType(code, namespace)
+
+
 class WarningWatch:
     """Calls operators, and notes whether they warn.
 
     Attributes:
         seen: Whether the last one has.
+        place: The line that has called it, None if it is not known.
     """
 
     def __init__(self) -> None:
         self.seen = False
+        self.place: Place | None = None
         self._thread = threading.get_ident()
         self._filter = ("ignore", _Noting(self), Warning, None, 0)
 
@@ -62,14 +93,14 @@ class WarningWatch:
         self, frame: FrameType | None, func: Any, args: Any, kwargs: Any
     ) -> Any:
         if frame is None or not frame.f_lineno:
+            self.place = None
             return func(*args, **kwargs)
-        code, name = frame.f_code, frame.f_globals.get("__name__")
-        place = code.co_filename, frame.f_lineno
-        own = _call.__code__.replace(
-            co_filename=place[0], co_firstlineno=place[1] - 1, co_name=code.co_name
-        )
-        call = FunctionType(own, {"__name__": name, "__builtins__": builtins})
-        noted = _Noted(self, frame, place, _MODULE._showwarnmsg)
+        code, names = frame.f_code, frame.f_globals
+        self.place = Place(code.co_filename, frame.f_lineno, code.co_name, names)
+        # Nothing has been warned of in these.
+        own = {"__name__": names.get("__name__"), "__builtins__": builtins}
+        call = self.place.caller(own)
+        noted = _Noted(self, frame, self.place[:2], _MODULE._showwarnmsg)
         _MODULE._showwarnmsg = noted
         try:
             return call(func, args, kwargs)

@@ -17,6 +17,7 @@ from magweld.frontend.monitor.hooks import (
     OperatorLayer,
     Resumed,
     SessionHooks,
+    Shown,
     Site,
     sites_of,
 )
@@ -62,6 +63,7 @@ class Session:
         withdraw: Takes away what observes the run beside the events; False if it is at
             work.
         abstract_answers: What abstract base classes have answered in it.
+        shown: Functions that are observed below unobserved code, the innermost last.
 
     Args:
         wanted: Paths of the reads to lift; their values are followed if there are any.
@@ -92,6 +94,7 @@ class Session:
         self.withdraw = _nothing_to_take
         self._is_withdrawn = False
         self.abstract_answers = AbstractAnswers()
+        self.shown: list[Shown] = []
         self._active: list[Observer] = []
         self._observers: dict[FrameType, Observer] = {}
         self._resumed: list[Any] = []
@@ -196,6 +199,7 @@ class Session:
         self._observers.clear()
         self._active.clear()
         self._alone.clear()
+        self.shown.clear()
         self.graph.release()
         self.operators.release()
         if self.graph.lifting is not None:
@@ -329,7 +333,7 @@ class Session:
             observe = self.control.enter(frame)
             if observe is not None:
                 return observe
-        if self.stopped is not None or self.opaque_caller is not None:
+        if not self._follows(frame):
             self.finish_withdrawal()
             return None
         if is_own(frame.f_code) or (self._alone and self._is_alone(frame)):
@@ -355,6 +359,22 @@ class Session:
         self._active.append(observer)
         return self._observe_of(observer)
 
+    def _follows(self, frame: FrameType) -> bool:
+        """Return whether frames are observed now, or this one that is to be shown."""
+        if self.stopped is not None or self.opaque_caller is None:
+            return self.stopped is None
+        if not self.shown or self.opaque_caller is not self.shown[-1].observer:
+            return False
+        is_shown = self.reader.function(frame) is self.shown[-1].function
+        if is_shown:
+            self._show(True)
+        return is_shown
+
+    def _show(self, begins: bool) -> None:
+        """Observe from here on, or no more."""
+        self.opaque_caller = None if begins else self.shown[-1].observer
+        self.operators.follow(begins)
+
     def _observe_of(self, observer: Observer) -> Observe:
         """Return what is told about the frame of an observer."""
         if observer.passes:
@@ -372,6 +392,8 @@ class Session:
             pass
         if self.stopped is None:
             self._check_end(observer)
+            if self.shown and self.current is self.shown[-1].observer:
+                self._show(False)
         if not observer.is_suspended:
             observer.end()
             self._forget(observer)

@@ -180,12 +180,14 @@ class Choices:
     Attributes:
         merged: Ids of tensors that stand for one of two, by the value of a third.
         check_write: Asked before the run changes an object, if anything is to ask.
+        check_part: The same, for a part that may be computed anew.
         sealed: Ids of objects that must not be used now.
     """
 
     def __init__(self) -> None:
         self.merged: set[int] = set()
         self.check_write: Callable[[Node], None] | None = None
+        self.check_part: Callable[[Node], None] | None = None
         self.sealed: frozenset[int] = frozenset()
 
     def check_sealed(self, obj: Any) -> None:

@@ -255,8 +255,9 @@ class RefGraph:
         """Take note that an object is about to change."""
         if node.external:
             node.changed = self.locate()
-        if self.choices.check_write is not None:
-            self.choices.check_write(node)
+        for check in (self.choices.check_write, self.choices.check_part):
+            if check is not None:
+                check(node)
 
     def distinct(self, left: Any, right: Any) -> None:
         """Record that two objects were compared with `is` and found different."""

@@ -151,3 +151,38 @@ def test_no_call_is_lost_where_warnings_are_errors(compile: str) -> None:
         for _ in range(CALLS):
             torch.testing.assert_close(fast(x), program(x))
             fast.wait()
+
+
+PLACED: dict[str, Callable[[Tensor], Any]] = {
+    "native code": lambda x: x[:1].std(0) * 2,
+    "a function of torch": lambda x: F.mse_loss(x, x[0]),
+    "in a branch": lambda x: x[:1].std(0) if x.sum() < 1e9 else x * 2,
+}
+
+
+@pytest.mark.parametrize("name", PLACED)
+@pytest.mark.parametrize("backend", ["eager", "magweld"])
+def test_hits_warn_at_the_line_of_the_program(name: str, backend: str) -> None:
+    program, x = PLACED[name], torch.randn(4, 3)
+    fast = trace(program, backend=backend, compile="now")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(CALLS):
+            fast(x)
+    places = [(one.filename, one.lineno) for one in seen]
+    assert places == [(__file__, program.__code__.co_firstlineno)] * CALLS
+    assert fast.stats()["hits"] == CALLS - 1, fast.explain()
+
+
+def test_a_line_that_has_warned_does_not_warn_in_hits() -> None:
+    def program(x: Tensor) -> Tensor:
+        return x[:1].std(0) * 3
+
+    fast, x = trace(program, compile="now"), torch.randn(4, 3)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("default")
+        for _ in range(CALLS):
+            fast(x)
+        program(x)
+    assert len(seen) == 1
+    assert fast.stats()["hits"] == CALLS - 1

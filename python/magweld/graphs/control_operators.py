@@ -10,6 +10,8 @@ from typing import Any, Final, Self
 import torch
 from torch import fx
 
+from magweld.graphs.checkpoints import checkpointed
+
 # A graph, or what a compiler made of it.
 Body = Any
 # Functions of numbers that a sub-graph may compute.
@@ -188,7 +190,7 @@ def all_nodes(graph: fx.GraphModule) -> Iterator[fx.Node]:
     """Yield the nodes of a graph and of all sub-graphs in it."""
     for node in graph.graph.nodes:
         yield node
-        for body in bodies_of(node):
+        for body in (*bodies_of(node), *checkpointed(node)):
             yield from all_nodes(body)
 
 

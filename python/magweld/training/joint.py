@@ -14,6 +14,7 @@ from torch._subclasses import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from magweld.diagnostics import UnsupportedError
+from magweld.graphs.checkpoints import CheckpointOperator
 from magweld.importer.capture import AtenRunner
 from magweld.importer.nodes import (
     is_random,
@@ -241,6 +242,17 @@ class _JointRunner(AtenRunner):
         if runs_for_itself(n):
             tensors = filter(torch.is_tensor, pytree.tree_leaves(result))
             self.unread += [tensor.detach().clone() for tensor in tensors]
+        return result
+
+    def call_function(
+        self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Run a function; what is kept of a checkpoint is decided for the whole."""
+        if not isinstance(target, CheckpointOperator):
+            return super().call_function(target, args, kwargs)
+        runner = _JointRunner(target.body)
+        result = runner.run(*args)
+        self.unread += runner.unread
         return result
 
 
