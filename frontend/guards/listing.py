@@ -154,12 +154,15 @@ class Listing:
         """
         undecided = f"if not {UNCHANGED}(): return None"
         leave = f"return [{', '.join(result)}]"
-        source = "\n".join(self._lines(leave, undecided, self.covered))
         # Nothing that outlives the recording may hold on to the objects of the run.
         constants = self.names.values
 
+        @functools.cache
+        def source() -> str:
+            return "\n".join(self._lines(leave, undecided, self.covered))
+
         def compile_rest(variables: dict[str, Any]) -> Callable[..., Any]:
-            return _compile(source, {**constants, **variables})
+            return _compile(source(), {**constants, **variables})
 
         return compile_rest
 
@@ -176,8 +179,9 @@ class Listing:
             elif number not in without:
                 line = self._late(number)
             lines += (f" {before}", f" {line}")
-            assert len(lines) == line_of(number), "lines tell the numbers of guards"
         lines.append(f" {leave}")
+        end = line_of(len(self.guards))
+        assert len(lines) == end - 1, "lines tell the numbers of guards"
         return lines
 
     def _early(self, number: int) -> tuple[str, str]:
