@@ -23,6 +23,7 @@ from magweld.frontend.monitor.code_table import SUSPENDABLE
 from magweld.frontend.monitor.hooks import Shown
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.effects import has_effect
+from magweld.frontend.operators.recording import Recording
 from magweld.frontend.operators.torch_state import operator_state
 from magweld.frontend.rules.natives import prepare_callback
 from magweld.frontend.rules.protocols import read_value
@@ -162,7 +163,9 @@ class _Region:
     def __init__(self, session: Session, given: _Given) -> None:
         self._session = session
         self._given = given
-        self._recorder: Any = session.operators
+        recorder = session.operators
+        assert isinstance(recorder, Recording), "operators are recorded"
+        self._recorder = recorder
         self._mark = self._recorder.mark()
         self._storages = self._recorder.tensors.known_storages()
         self._modes = operator_state()

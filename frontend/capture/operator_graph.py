@@ -143,7 +143,7 @@ def _take_numbers(
     kept: Container[fx.Node],
 ) -> list[Expression]:
     """Make those numbers inputs of a graph that it uses and that are not fixed."""
-    numbers = []
+    numbers: list[Expression] = []
     for node, expression in scalars.items():
         if isinstance(expression, Literal):
             mapping[node] = expression.value

@@ -49,11 +49,13 @@ class WarningCall(Opaque):
     """An operator that warns as of the line of the program that calls it."""
 
     def __init__(self, node: fx.Node, place: Place) -> None:
-        is_method = node.op == "call_method"
-        name = node.target if isinstance(node.target, str) else node.target.__name__
-        function = operator.attrgetter(name) if is_method else node.target
-        super().__init__(function, name)
-        self._is_method = is_method
+        target, name = node.target, node.target
+        if isinstance(target, str):
+            target = operator.attrgetter(target)
+        else:
+            name = target.__name__
+        super().__init__(target, str(name))
+        self._is_method = node.op == "call_method"
         self._call = place.caller(place.namespace)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
