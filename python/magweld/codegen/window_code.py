@@ -13,8 +13,10 @@ from magweld.codegen.loader import LoadedObjects
 from magweld.codegen.shared_code import SharedCode, WordsFunction
 from magweld.codegen.window_filtering import FilteringKernels
 from magweld.codegen.window_kernels import WindowKernels, vectors_of
+from magweld.codegen.window_maxima import SYMBOL, MaximaKernels
 from magweld.codegen.window_products import ProductKernels
 from magweld.codegen.window_ranges import WindowRanges
+from magweld.codegen.window_rows import RowKernels
 from magweld.codegen.window_sizes import WORDS, WindowCall, WindowSizes
 from magweld.codegen.window_words import Word
 
@@ -28,15 +30,17 @@ class WindowCode:
         module = ir.Module(name="windows")
         for kernels in _kernels_in(module):
             WindowRanges(kernels).define()
+        MaximaKernels(module, *_hardware()).define()
         return emit_object([str(module)], HostTarget.detect())
 
     def __init__(self, code: bytes) -> None:
         """Load an object file."""
         kernels = _kernels_in(ir.Module(name="windows"))
-        self._filtering, self._products = kernels
         symbols = [WindowRanges(one).symbol for one in kernels]
-        objects = LoadedObjects([code], symbols)
-        self._filter, self._multiply = (WordsFunction(objects, one) for one in symbols)
+        objects = LoadedObjects([code], [*symbols, SYMBOL])
+        functions = (WordsFunction(objects, one) for one in symbols)
+        self._ways = list(zip(kernels, functions, strict=True))
+        self._maxima = WordsFunction(objects, SYMBOL)
 
     def plan(self, sizes: WindowSizes, threads: int) -> WindowCall:
         """Return the call of a convolution.
@@ -45,9 +49,7 @@ class WindowCode:
             sizes: Its sizes.
             threads: At most so many run it.
         """
-        kernels: WindowKernels = self._products
-        if sizes.is_filtered:
-            kernels = self._filtering
+        kernels, _ = self._way(sizes)
         return WindowCall.plan(sizes, kernels, threads)
 
     def run(
@@ -64,7 +66,8 @@ class WindowCode:
         Args:
             sizes: Its sizes.
             call: What `plan` returned for them.
-            addresses: Words that are addresses, and whether results are rectified.
+            addresses: Words that are addresses, distances in the image, and whether
+                results are rectified.
             room: The address of `call.floats` floats.
         """
         words = WORDS.from_buffer_copy(call.words)
@@ -72,9 +75,28 @@ class WindowCode:
             words[word] = value
         for word, begin in call.rooms.items():
             words[word] = room + begin
-        function = self._filter if sizes.is_filtered else self._multiply
+        _, function = self._way(sizes)
         function(words)
         return bool(words[Word.IS_FINITE])
+
+    def find_largest(self, call: bytes, addresses: Mapping[Word, int]) -> None:
+        """Find the largest elements of windows.
+
+        Args:
+            call: The words, without addresses.
+            addresses: Those of the image and the result.
+        """
+        words = WORDS.from_buffer_copy(call)
+        for word, value in addresses.items():
+            words[word] = value
+        self._maxima(words)
+
+    def _way(self, sizes: WindowSizes) -> tuple[WindowKernels, WordsFunction]:
+        """Return what computes a convolution."""
+        filtering, products, rows = self._ways
+        if not sizes.is_deep:
+            return rows
+        return filtering if sizes.is_filtered else products
 
 
 @functools.cache
@@ -85,10 +107,15 @@ def channel_units() -> tuple[int, int]:
     return lanes, vectors_of(target.vector_registers) * lanes
 
 
-def _kernels_in(module: ir.Module) -> tuple[FilteringKernels, ProductKernels]:
+def _kernels_in(module: ir.Module) -> list[WindowKernels]:
+    kinds = (FilteringKernels, ProductKernels, RowKernels)
+    return [kind(module, *_hardware()) for kind in kinds]
+
+
+def _hardware() -> tuple[int, int]:
+    """Return the floats of a vector of the CPU, and how many vectors it holds."""
     target = HostTarget.detect()
-    hardware = (target.float_lanes, target.vector_registers)
-    return FilteringKernels(module, *hardware), ProductKernels(module, *hardware)
+    return target.float_lanes, target.vector_registers
 
 
 WINDOW_CODE: Final = SharedCode("windows", WindowCode.emit, WindowCode)

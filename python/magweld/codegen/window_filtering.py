@@ -23,7 +23,7 @@ from magweld.codegen.minimal_filtering import (
 from magweld.codegen.window_kernels import WindowKernels
 from magweld.codegen.window_results import Results
 from magweld.codegen.window_transforms import Grid, transformed
-from magweld.codegen.window_words import WindowWords, Word
+from magweld.codegen.window_words import Place, WindowWords, Word
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class FilteringKernels(WindowKernels):
         words = WindowWords(code, address)
         depth, pitch = words[Word.DEPTH], words[Word.TILE_PITCH]
         layer = words[Word.TILE_LAYER]
-        with code.loop(0, count) as number:
-            points = _points(code, words, code.sum(first, number))
+        with words.tiles(first, count) as (number, _, place):
+            points = _points(code, words, place)
             own = code.at(target, code.product(number, self.lanes))
             with code.loop(0, depth, self.lanes) as channel:
                 block = code.builder.udiv(channel, code.word(self.lanes))
@@ -79,7 +79,9 @@ class FilteringKernels(WindowKernels):
             for i in range(WINDOW)
         ]
 
-    def emit_results(self, results: Results, tile: Any, sums: Any) -> None:
+    def emit_results(
+        self, results: Results, tile: Any, place: Place, sums: Any
+    ) -> None:
         """Emit the transforms of the sums of a tile, and what follows them."""
         code = results.code
         found = [self.load_sums(code, sums, p) for p in range(PRODUCTS)]
@@ -89,7 +91,7 @@ class FilteringKernels(WindowKernels):
             grid = [values[SIDE * i : SIDE * (i + 1)] for i in range(SIDE)]
             parts.append(transformed(code, RESULT, grid))
         results.note_numbers([v for part in parts for row in part for v in row])
-        for i, j, pixel in _pixels(code, results.words, tile):
+        for i, j, pixel in _pixels(code, results.words, place):
             results.store(pixel, [part[i][j] for part in parts])
 
 
@@ -98,9 +100,9 @@ def _store(code: Emitter, grid: Grid, into: Any, layer: Any) -> None:
         code.store(value, into, code.product(layer, p))
 
 
-def _points(code: Emitter, words: WindowWords, tile: Any) -> Grid:
+def _points(code: Emitter, words: WindowWords, place: Place) -> Grid:
     """Return the addresses of the points that a tile reads."""
-    image, row, column = words.place(tile)
+    image, row, column = place
     top = code.builder.sub(code.product(row, TILE), words[Word.PAD_HIGH])
     left = code.builder.sub(code.product(column, TILE), words[Word.PAD_WIDE])
     return [
@@ -110,11 +112,11 @@ def _points(code: Emitter, words: WindowWords, tile: Any) -> Grid:
 
 
 def _pixels(
-    code: Emitter, words: WindowWords, tile: Any
+    code: Emitter, words: WindowWords, place: Place
 ) -> Iterator[tuple[int, int, Any]]:
     """Emit code around what is done with each result that is inside the image."""
     builder = code.builder
-    image, row, column = words.place(tile)
+    image, row, column = place
     high, wide = words[Word.RESULT_HIGH], words[Word.RESULT_WIDE]
     first = code.product(image, high)
     for i in range(TILE):

@@ -22,7 +22,7 @@ from magweld.codegen.emitter import FLOAT, POINTER, WORD, Emitter, define
 from magweld.codegen.vector_kernels import VectorKernels
 from magweld.codegen.window_results import Results
 from magweld.codegen.window_transforms import transposed
-from magweld.codegen.window_words import WindowWords, Word
+from magweld.codegen.window_words import Place, WindowWords, Word
 
 # Tiles whose sums are in the second cache at a time.
 CHUNK: Final = 48
@@ -56,6 +56,11 @@ class WindowKernels(VectorKernels, ABC):
     layers: ClassVar[int]
 
     @property
+    def border(self) -> ir.Function | None:
+        """(words, low, high): copies rows of images first, if something does."""
+        return None
+
+    @property
     @abstractmethod
     def image(self) -> ir.Function:
         """(words, first, count, target): transforms tiles of the image."""
@@ -66,12 +71,15 @@ class WindowKernels(VectorKernels, ABC):
         """(words, block, target): transforms the weights of a block of filters."""
 
     @abstractmethod
-    def emit_results(self, results: Results, tile: Any, sums: Any) -> None:
+    def emit_results(
+        self, results: Results, tile: Any, place: Place, sums: Any
+    ) -> None:
         """Emit the results of a tile.
 
         Args:
             results: Emits what follows their sums.
             tile: The number of the tile.
+            place: Where it is.
             sums: The address of what its products add up to.
         """
 
@@ -147,7 +155,10 @@ class WindowKernels(VectorKernels, ABC):
 
     @cached_property
     def products(self) -> dict[int, ir.Function]:
-        """By their number of tiles, (tiles, weights, sums, length, pitch)."""
+        """By their number of tiles, (tiles, weights, sums, blocks, used, pitch).
+
+        Summands come in blocks, of which the first ones are used.
+        """
         return {tiles: self._product(tiles) for tiles in _BLOCKS[self.registers]}
 
     def _product(self, tiles: int) -> ir.Function:
@@ -155,20 +166,20 @@ class WindowKernels(VectorKernels, ABC):
         known = self.module.globals.get(name)
         if known is not None:
             return known
-        kinds = (POINTER, POINTER, POINTER, WORD, WORD)
+        kinds = (POINTER, POINTER, POINTER, WORD, WORD, WORD)
         function = define(self.module, name, *kinds)
         code = Emitter(function, self.lanes)
-        source, weights, target, length, pitch = code.arguments
+        source, weights, target, blocks, used, pitch = code.arguments
         zero = code.spread(0.0)
         sums = [
             [code.variable(zero) for _ in range(self.vectors)] for _ in range(tiles)
         ]
-        with code.loop(0, length, self.lanes) as channel:
-            block = code.builder.udiv(channel, code.word(self.lanes))
+        with code.loop(0, blocks) as block:
             of = code.at(source, code.product(block, pitch))
-            beside = code.at(weights, code.product(channel, self.filters))
+            summands = code.product(block, used)
+            beside = code.at(weights, code.product(summands, self.filters))
             # Unrolled, it would have elements of all turns in registers.
-            with code.loop(0, self.lanes) as inner:
+            with code.loop(0, used) as inner:
                 row = code.at(beside, code.product(inner, self.filters))
                 self._add_products(code, sums, code.at(of, inner), row)
         for number, pair in enumerate(sums):
@@ -192,12 +203,17 @@ class WindowKernels(VectorKernels, ABC):
 
     @cached_property
     def results(self) -> ir.Function:
-        """(words, tile, block, sums): makes the results of a tile of its sums."""
-        function, code = self.begin("results", POINTER, WORD, WORD, POINTER)
-        address, tile, block, sums = code.arguments
+        """(words, tile, count, block, sums): makes the results of tiles of sums."""
+        kinds = (POINTER, WORD, WORD, WORD, POINTER)
+        function, code = self.begin("results", *kinds)
+        address, first, count, block, sums = code.arguments
+        words = WindowWords(code, address)
         filters = code.product(block, self.filters)
-        results = Results(code, WindowWords(code, address), filters, self.vectors)
-        self.emit_results(results, tile, sums)
+        results = Results.begin(code, words, filters, self.vectors)
+        with words.tiles(first, count) as (number, tile, place):
+            own = code.at(sums, code.product(number, self.filters))
+            self.emit_results(results, tile, place, own)
+        results.end()
         code.builder.ret_void()
         return function
 
@@ -211,7 +227,7 @@ class WindowKernels(VectorKernels, ABC):
         function, code = self.begin("chunk", *kinds)
         address, tile, count, block, tiles, weights, sums = code.arguments
         words = WindowWords(code, address)
-        sizes = words[Word.LENGTH], words[Word.TILE_PITCH]
+        sizes = [words[one] for one in (Word.BLOCKS, Word.USED, Word.TILE_PITCH)]
         tile_layer, weight_layer = words[Word.TILE_LAYER], words[Word.WEIGHT_LAYER]
         with code.loop(0, self.layers) as p:
             source = code.at(tiles, code.product(p, tile_layer))
@@ -224,10 +240,7 @@ class WindowKernels(VectorKernels, ABC):
                 code.builder.call(product, [own, beside, out, *sizes])
 
             self._in_blocks(code, count, multiply)
-        with code.loop(0, count) as number:
-            own = code.at(sums, code.product(number, self.filters))
-            one = code.sum(tile, number)
-            code.builder.call(self.results, [address, one, block, own])
+        code.builder.call(self.results, [address, tile, count, block, sums])
         code.builder.ret_void()
         return function
 

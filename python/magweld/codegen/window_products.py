@@ -14,7 +14,7 @@ from llvmlite import ir
 from magweld.codegen.emitter import POINTER, WORD, Emitter
 from magweld.codegen.window_kernels import WindowKernels
 from magweld.codegen.window_results import Results
-from magweld.codegen.window_words import WindowWords, Word
+from magweld.codegen.window_words import Place, WindowWords, Word
 
 # Points of a window, at most: their weights are turned in memory of 25 KiB.
 MOST_POINTS: Final = 25
@@ -33,16 +33,16 @@ class ProductKernels(WindowKernels):
         function, code = self.begin("image", POINTER, WORD, WORD, POINTER)
         address, first, count, target = code.arguments
         words = WindowWords(code, address)
-        with code.loop(0, count) as number:
+        with words.tiles(first, count) as (number, _, place):
             own = code.at(target, code.product(number, self.lanes))
-            self._copy_window(code, words, code.sum(first, number), own)
+            self._copy_window(code, words, place, own)
         code.builder.ret_void()
         return function
 
     def _copy_window(
-        self, code: Emitter, words: WindowWords, tile: Any, own: Any
+        self, code: Emitter, words: WindowWords, place: Place, own: Any
     ) -> None:
-        image, row, column = words.place(tile)
+        image, row, column = place
         depth, pitch = words[Word.DEPTH], words[Word.TILE_PITCH]
         blocks = code.builder.udiv(depth, code.word(self.lanes))
         wide = words[Word.WINDOW_WIDE]
@@ -91,7 +91,9 @@ class ProductKernels(WindowKernels):
             value = code.load(turned, code.product(place, self.lanes))
             code.store(value, into, inner * self.filters)
 
-    def emit_results(self, results: Results, tile: Any, sums: Any) -> None:
+    def emit_results(
+        self, results: Results, tile: Any, place: Place, sums: Any
+    ) -> None:
         """Emit what follows the sums of a result."""
         values = self.load_sums(results.code, sums, 0)
         results.note_numbers(values)

@@ -2,7 +2,8 @@
 
 Either threads share out blocks of tiles, whose transforms then stay in a core's caches,
 and the weights of all filters are transformed before; or they share out blocks of
-filters, whose weights do, and all tiles are transformed before.
+filters, whose weights do, and all tiles are transformed before. Images with few
+channels are copied with a border first.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from llvmlite import ir
 
@@ -46,6 +47,9 @@ class WindowRanges:
         code = Emitter(function, kernels.lanes)
         (address,) = code.arguments
         words = WindowWords(code, address)
+        if kernels.border is not None:
+            region = self._region(shared, _border)
+            shared.start(words, region, Word.THREADS)
         by_filters = words.is_set(Word.BY_FILTERS)
         for one, other in (first, second):
             region = code.builder.select(by_filters, one, other)
@@ -54,10 +58,15 @@ class WindowRanges:
 
     def _region(self, shared: SharedRanges, emit: Any) -> ir.Function:
         """Return what threads run of a part of the convolution."""
-        is_first = emit in (_image, _weights)
-        total = Word.FIRST_TOTAL if is_first else Word.SECOND_TOTAL
+        total = _TOTALS.get(emit, Word.SECOND_TOTAL)
         name = emit.__name__.lstrip("_")
         return shared.region(name, partial(emit, self.kernels), total)
+
+
+def _border(kernels: WindowKernels, code: Emitter, address: Any, own: Any) -> None:
+    """Emit the copies of some rows of images."""
+    _, low, high = own
+    code.builder.call(kernels.border, [address, low, high])
 
 
 def _image(kernels: WindowKernels, code: Emitter, address: Any, own: Any) -> None:
@@ -145,3 +154,11 @@ def _multiply(
         tile = code.sum(first, begin)
         arguments = [words.address, tile, some, block, of, weights, sums]
         code.builder.call(kernels.chunk, arguments)
+
+
+# What threads share out before they compute results.
+_TOTALS: Final[dict[Any, Word]] = {
+    _border: Word.BORDERED_ROWS,
+    _image: Word.FIRST_TOTAL,
+    _weights: Word.FIRST_TOTAL,
+}

@@ -21,21 +21,55 @@ class Results:
         code: Emits.
         words: Of the call.
         filters: The first filter.
-        vectors: How many vectors.
+        scales: Factors of the results, a vector for each vector of filters.
+        shifts: What is added to them.
+        least: What results are at least, in each lane.
+        found: Where it is noted that sums were no finite numbers.
     """
 
     code: Emitter
     words: WindowWords
     filters: Any
-    vectors: int
+    scales: Sequence[Any]
+    shifts: Sequence[Any]
+    least: Any
+    found: Any
+
+    @staticmethod
+    def begin(code: Emitter, words: WindowWords, filters: Any, vectors: int) -> Results:
+        """Emit the loads of what all results of some filters have in common.
+
+        Args:
+            code: Emits.
+            words: Of the call.
+            filters: The first filter.
+            vectors: How many vectors of filters.
+        """
+        scales, shifts = (
+            [
+                code.load(words.pointer(word), filters, number * code.lanes)
+                for number in range(vectors)
+            ]
+            for word in (Word.SCALE, Word.SHIFT)
+        )
+        zero, none = code.spread(0.0), code.spread(-inf)
+        least = code.builder.select(words.is_set(Word.RECTIFIED), zero, none)
+        found = code.variable(zero)
+        return Results(code, words, filters, scales, shifts, least, found)
 
     def note_numbers(self, values: Sequence[Any]) -> None:
         """Emit the note that some values are no finite numbers."""
         code = self.code
         zero = code.spread(0.0)
-        found = zero
+        found = code.builder.load(self.found, typ=code.vector)
         for value in values:
             found = code.fma(value, zero, found)  # it stays zero for finite numbers
+        code.builder.store(found, self.found)
+
+    def end(self) -> None:
+        """Emit that the call is told of what was noted."""
+        code = self.code
+        found = code.builder.load(self.found, typ=code.vector)
         lanes = code.builder.fcmp_unordered("uno", found, found)
         bits = code.builder.bitcast(lanes, ir.IntType(code.lanes))
         is_any = code.builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
@@ -51,13 +85,10 @@ class Results:
         """
         code, words = self.code, self.words
         place = code.sum(code.product(pixel, words[Word.FILTERS]), self.filters)
-        for number, value in enumerate(values):
-            first = number * code.lanes
-            scale, shift = (
-                code.load(words.pointer(word), self.filters, first)
-                for word in (Word.SCALE, Word.SHIFT)
-            )
-            self._store_one(code.fma(value, scale, shift), code.sum(place, first))
+        given = zip(values, self.scales, self.shifts, strict=True)
+        for number, (value, scale, shift) in enumerate(given):
+            at = code.sum(place, number * code.lanes)
+            self._store_one(code.fma(value, scale, shift), at)
 
     def _store_one(self, value: Any, place: Any) -> None:
         code, builder, words = self.code, self.code.builder, self.words
@@ -66,11 +97,6 @@ class Results:
             other = code.load(words.pointer(Word.BESIDE), place)
             builder.store(builder.fadd(value, other), result)
         total = builder.load(result, typ=code.vector)
-        least = self._least()
-        chosen = builder.select(builder.fcmp_ordered("<", total, least), least, total)
+        is_less = builder.fcmp_ordered("<", total, self.least)
+        chosen = builder.select(is_less, self.least, total)
         code.store(chosen, words.pointer(Word.RESULT), place)
-
-    def _least(self) -> Any:
-        is_rectified = self.words.is_set(Word.RECTIFIED)
-        zero, none = self.code.spread(0.0), self.code.spread(-inf)
-        return self.code.builder.select(is_rectified, zero, none)

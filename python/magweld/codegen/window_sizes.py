@@ -16,7 +16,8 @@ from magweld.codegen.window_words import Word
 WORDS: Final = ctypes.c_int64 * len(Word)
 _FLOAT_BYTES: Final = 4
 # Floats of the transformed tiles of a block, which stay in the second cache, and its
-# least number of tiles: for each of them all weights are read again.
+# least number of tiles: for each of them all weights are read again. Few channels have
+# few weights.
 _BLOCK_FLOATS: Final = 1 << 18
 _LEAST_BLOCK: Final = 96
 
@@ -36,6 +37,7 @@ class WindowSizes:
         steps: From one window to the next.
         padding: Zeros around the image.
         spread: From one point of a window to the next.
+        is_deep: Whether channels of an image are whole vectors.
     """
 
     images: int
@@ -46,12 +48,13 @@ class WindowSizes:
     steps: Pair = (1, 1)
     padding: Pair = (0, 0)
     spread: Pair = (1, 1)
+    is_deep: bool = True
 
     @property
     def is_filtered(self) -> bool:
         """Whether fewer products do."""
         is_every = self.steps == (1, 1) and self.spread == (1, 1)
-        return is_every and self.window == (WINDOW, WINDOW)
+        return self.is_deep and is_every and self.window == (WINDOW, WINDOW)
 
     @property
     def result(self) -> Pair:
@@ -83,6 +86,31 @@ class WindowSizes:
         return self.depth * (1 if self.is_filtered else prod(self.window))
 
     @property
+    def bordered(self) -> Pair:
+        """Size of what windows reach of an image and the zeros around it."""
+        high, wide = (
+            (self.result[n] - 1) * self.steps[n] + self._reach(n) for n in range(2)
+        )
+        return high, wide
+
+    @property
+    def bordered_floats(self) -> int:
+        """Floats of all images with what windows reach around them."""
+        return self.images * prod(self.bordered) * self.depth
+
+    def parts(self, lanes: int) -> tuple[int, int, int]:
+        """Return blocks of summands, how many of each are used, and blocks of a row.
+
+        Args:
+            lanes: Of a vector, which has a block.
+        """
+        if self.is_deep:
+            return self.length // lanes, lanes, self.depth // lanes
+        row = self.window[1] * self.depth
+        parts = ceil(row / lanes)
+        return self.window[0] * parts, ceil(row / parts), parts
+
+    @property
     def words(self) -> dict[Word, int]:
         """What kernels are told of them."""
         pairs = {
@@ -93,13 +121,23 @@ class WindowSizes:
             (Word.PAD_HIGH, Word.PAD_WIDE): self.padding,
             (Word.SPREAD_HIGH, Word.SPREAD_WIDE): self.spread,
             (Word.DOWN, Word.ACROSS): self.grid,
+            (Word.BORDERED_HIGH, Word.BORDERED_WIDE): self.bordered,
         }
         found = {
             w: pair[n] for words, pair in pairs.items() for n, w in enumerate(words)
         }
         found[Word.DEPTH], found[Word.FILTERS] = self.depth, self.filters
-        found[Word.COUNT], found[Word.LENGTH] = self.tiles, self.length
+        found[Word.COUNT] = self.tiles
+        found[Word.BORDERED_ROWS] = self.images * self.bordered[0]
         return found
+
+
+def written(numbers: Mapping[Word, int]) -> bytes:
+    """Return the words of a call with some numbers, zeros for others."""
+    words = WORDS()
+    for word, value in numbers.items():
+        words[word] = value
+    return bytes(words)
 
 
 @dataclass(frozen=True)
@@ -128,28 +166,35 @@ class WindowCall:
             kernels: What computes it.
             threads: At most so many run it.
         """
-        count, length, layers = sizes.tiles, sizes.length, kernels.layers
+        count, layers, lanes = sizes.tiles, kernels.layers, kernels.lanes
+        summands, used, parts = sizes.parts(lanes)
         blocks = sizes.filters // kernels.filters
-        by_filters = count <= sizes.filters
-        size = max(_LEAST_BLOCK, _BLOCK_FLOATS // (layers * length))
+        length = summands * lanes
+        by_filters = sizes.is_deep and count <= sizes.filters
+        size = _BLOCK_FLOATS // (layers * length) if sizes.is_deep else 0
+        size = max(_LEAST_BLOCK, size)
         size = count if by_filters else _even(count, size, threads)
-        tile_layer = size * length + kernels.lanes
-        weight_layer = length * kernels.filters + kernels.lanes
+        tile_layer = size * length + lanes
+        weight_layer = summands * used * kernels.filters + lanes
         tile_rooms, weight_rooms = (1, threads) if by_filters else (threads, blocks)
         rooms = {
             Word.TILES: tile_rooms * layers * tile_layer,
             Word.WEIGHTS: weight_rooms * layers * weight_layer,
             Word.SUMS: threads * layers * kernels.sum_layer,
+            Word.BORDERED: 0 if sizes.is_deep else sizes.bordered_floats + lanes,
         }
         totals = (count, blocks) if by_filters else (blocks, ceil(count / size))
         numbers = {
             **sizes.words,
+            Word.BLOCKS: summands,
+            Word.USED: used,
+            Word.PARTS: parts,
             Word.BLOCK: size,
             Word.THREADS: threads,
             Word.BY_FILTERS: int(by_filters),
             Word.FIRST_TOTAL: totals[0],
             Word.SECOND_TOTAL: totals[1],
-            Word.TILE_PITCH: size * kernels.lanes,
+            Word.TILE_PITCH: size * lanes,
             Word.TILE_LAYER: tile_layer,
             Word.WEIGHT_LAYER: weight_layer,
         }
@@ -163,12 +208,10 @@ class WindowCall:
             numbers: WindowWords that are no addresses.
             rooms: For words that are addresses of memory, how many floats it has.
         """
-        words = WORDS()
-        for word, value in {**numbers, Word.IS_FINITE: 1}.items():
-            words[word] = value
+        words = written({**numbers, Word.IS_FINITE: 1})
         ends = [*accumulate(rooms.values(), initial=0)]
         begins = {word: _FLOAT_BYTES * n for word, n in zip(rooms, ends, strict=False)}
-        return WindowCall(bytes(words), begins, ends[-1])
+        return WindowCall(words, begins, ends[-1])
 
 
 def _even(count: int, size: int, threads: int) -> int:

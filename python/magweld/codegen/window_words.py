@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from enum import IntEnum, auto
 from typing import Any
 
+from magweld.codegen.emitter import WORD
 from magweld.codegen.shared_ranges import Words
+
+# The number of an image, of a row of tiles in it, and of a tile in that.
+Place = tuple[Any, Any, Any]
 
 
 class Word(IntEnum):
     """Addresses, then numbers.
 
     `BESIDE` is what is added to results, or 0. `IS_FINITE` becomes 0 where a result is
-    no finite number. `DEPTH` are channels, `LENGTH` the summands of a product. There
+    no finite number. `BORDERED` is a copy of images with the zeros around them, in
+    `BORDERED_ROWS` of `BORDERED_WIDE` points, `BORDERED_HIGH` of an image. `DEPTH` are
+    channels. The summands of a product come in `BLOCKS` of `USED` ones; `PARTS` of
+    these are a row of a window. Distances in an image are those of its tensor. There
     are `COUNT` tiles in rows of `ACROSS`, `DOWN` of them in an image. `RECTIFIED` is
     whether negative results become zero. `BY_FILTERS` is whether threads share out
     blocks of filters, not blocks of tiles; the totals are what they share out first and
@@ -30,6 +40,7 @@ class Word(IntEnum):
     TILES = auto()
     WEIGHTS = auto()
     SUMS = auto()
+    BORDERED = auto()
     IS_FINITE = auto()
     HIGH = auto()
     WIDE = auto()
@@ -48,7 +59,16 @@ class Word(IntEnum):
     DOWN = auto()
     ACROSS = auto()
     COUNT = auto()
-    LENGTH = auto()
+    BLOCKS = auto()
+    USED = auto()
+    PARTS = auto()
+    IMAGE_PITCH = auto()
+    CHANNEL_PITCH = auto()
+    ROW_PITCH = auto()
+    POINT_PITCH = auto()
+    BORDERED_HIGH = auto()
+    BORDERED_WIDE = auto()
+    BORDERED_ROWS = auto()
     BLOCK = auto()
     RECTIFIED = auto()
     THREADS = auto()
@@ -60,15 +80,63 @@ class Word(IntEnum):
     WEIGHT_LAYER = auto()
 
 
+@dataclass(frozen=True)
 class WindowWords(Words):
-    """The words of a call, and where they tell that tiles and points are."""
+    """The words of a call, and where they tell that tiles and points are.
 
-    def place(self, tile: Any) -> tuple[Any, Any, Any]:
-        """Return the image of a tile, its row of tiles, and its number in the row."""
+    None of the numbers changes while a kernel runs: each is loaded once in a function.
+    """
+
+    _known: dict[int, Any] = field(default_factory=dict, compare=False)
+
+    def __getitem__(self, word: int) -> Any:
+        """Return a number."""
+        found = self._known.get(word)
+        if found is None:
+            with self.code.builder.goto_entry_block():
+                found = self._known[word] = super().__getitem__(word)
+        return found
+
+    def place(self, tile: Any) -> Place:
+        """Return where a tile is."""
         builder = self.code.builder
         across, down = self[Word.ACROSS], self[Word.DOWN]
         row, column = builder.udiv(tile, across), builder.urem(tile, across)
         return builder.udiv(row, down), builder.urem(row, down), column
+
+    @contextmanager
+    def tiles(self, first: Any, count: Any) -> Iterator[tuple[Any, Any, Place]]:
+        """Emit a loop over tiles.
+
+        The number of each from zero on, the one that it has, and its place are given.
+
+        Args:
+            first: The number of the first one.
+            count: How many there are.
+        """
+        code = self.code
+        held = [code.variable(one) for one in self.place(first)]
+        with code.loop(0, count) as number:
+            image, row, column = (code.builder.load(one, typ=WORD) for one in held)
+            yield number, code.sum(first, number), (image, row, column)
+            self._step(held, (image, row, column))
+
+    def _step(self, held: list[Any], place: Place) -> None:
+        """Emit the step to the next tile, which takes no division."""
+        code, builder = self.code, self.code.builder
+        image, row, column = place
+        zero, one = code.word(0), code.word(1)
+        onward = builder.add(column, one)
+        is_end = builder.icmp_unsigned("==", onward, self[Word.ACROSS])
+        below = builder.add(row, builder.zext(is_end, WORD))
+        is_last = builder.icmp_unsigned("==", below, self[Word.DOWN])
+        found = (
+            builder.add(image, builder.zext(is_last, WORD)),
+            builder.select(is_last, zero, below),
+            builder.select(is_end, zero, onward),
+        )
+        for value, address in zip(found, held, strict=True):
+            builder.store(value, address)
 
     def point(self, image: Any, y: Any, x: Any) -> Any:
         """Return the address of a point of an image, of zeros if it is outside."""

@@ -46,6 +46,7 @@ from magweld.importer.sized_attention import (
 )
 from magweld.importer.strides import Strided, viewed
 from magweld.importer.window_convolutions import WindowConvolution
+from magweld.importer.window_pools import is_native_pool, largest, pool_arguments
 
 aten = torch.ops.aten
 
@@ -116,7 +117,7 @@ class ExternalCode:
         """The native code that it runs."""
         run = self.run
         found: list[SharedCode[Any]] = []
-        if WindowConvolution.ends_of(run):
+        if WindowConvolution.ends_of(run) or any(map(is_native_pool, run)):
             found.append(WINDOW_CODE)
         if any(one.target in RECURRENT_LAYERS and is_native_layer(one) for one in run):
             found.append(RECURRENT_CODE)
@@ -272,6 +273,9 @@ class _Making:
         if node.target in RECURRENT_LAYERS and is_native_layer(node):
             given = tuple(map(self._any_leaf, layer_arguments(node)))
             return self._body.call_function(run_layer, given)
+        if is_native_pool(node):
+            given = tuple(map(self._any_leaf, pool_arguments(node)))
+            return self._body.call_function(largest, given)
         if is_native_attention(node):
             given = tuple(map(self._any_leaf, attention_arguments(node)))
             return self._body.call_function(run_attention, given)

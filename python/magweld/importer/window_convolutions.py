@@ -26,9 +26,18 @@ aten = torch.ops.aten
 
 # What a convolution has for height and width.
 _PAIRS: Final = ("stride", "padding", "dilation")
+# Weights of a filter, at most, where an image has channels that are no whole vectors.
+_MOST_WEIGHTS: Final = 64
 # Tiles for which the transform of the weights takes longer than what it saves: torch is
 # called for fewer.
 _FEWEST_TILES: Final = 4
+# Distances in the image.
+_PITCHES: Final = (
+    Word.IMAGE_PITCH,
+    Word.CHANNEL_PITCH,
+    Word.ROW_PITCH,
+    Word.POINT_PITCH,
+)
 # Kinds of sizes whose calls are remembered.
 _MOST_CALLS: Final = 1024
 
@@ -162,14 +171,21 @@ def _has_windows(node: fx.Node) -> bool:
         return False
     filters, depth, *window = values_of(operand(node, 1)).shape
     pairs = all(len(argument(node, name)) == len(window) for name in _PAIRS)
-    is_small = math.prod(window) <= MOST_POINTS and argument(node, "groups") == 1
-    return bool(pairs and is_small and _are_whole(depth, filters))
+    if not pairs or argument(node, "groups") != 1:
+        return False
+    spread = argument(node, "dilation")
+    return _may_be_native(filters, depth, tuple(window), tuple(spread))
 
 
-def _are_whole(depth: int, filters: int) -> bool:
-    """Whether channels are whole vectors of the kernels."""
+def _may_be_native(filters: int, depth: int, window: Pair, spread: Pair) -> bool:
+    """Whether there is native code for some channels and windows."""
     depth_unit, filter_unit = channel_units()
-    return depth % depth_unit == 0 and filters % filter_unit == 0
+    points = math.prod(window)
+    if filters % filter_unit:
+        return False
+    if depth % depth_unit == 0:
+        return points <= MOST_POINTS
+    return points * depth <= _MOST_WEIGHTS and spread[1] == 1
 
 
 def convolve(
@@ -195,7 +211,8 @@ def convolve(
     arguments = (image, weight, scale, shift, beside, how, is_rectified)
     sizes = _sizes(image, weight, how)
     # The graph has them of the sizes that stood for those of the call.
-    fits = weight.shape[1] == sizes.depth and _are_whole(sizes.depth, sizes.filters)
+    native = (sizes.filters, sizes.depth, sizes.window, sizes.spread)
+    fits = weight.shape[1] == sizes.depth and _may_be_native(*native)
     if not fits or min(sizes.result) < 1 or sizes.tiles < _FEWEST_TILES:
         return _through_torch(*arguments)
     shape = (sizes.images, sizes.filters, *sizes.result)
@@ -205,9 +222,11 @@ def convolve(
         device=image.device,
         memory_format=torch.channels_last,
     )
+    if sizes.is_deep:
+        image = image.contiguous(memory_format=torch.channels_last)
     zeros = image.new_zeros(max(sizes.depth, sizes.filters))
     held = {
-        Word.IMAGE: image.contiguous(memory_format=torch.channels_last),
+        Word.IMAGE: image,
         Word.WEIGHT: weight.contiguous(),
         Word.SCALE: (
             image.new_ones(sizes.filters) if scale is None else scale.contiguous()
@@ -219,6 +238,7 @@ def convolve(
     if beside is not None:
         held[Word.BESIDE] = beside.contiguous(memory_format=torch.channels_last)
     words = {word: tensor.data_ptr() for word, tensor in held.items()}
+    words.update(zip(_PITCHES, image.stride(), strict=True))
     words[Word.RECTIFIED] = int(is_rectified)
     call = _planned(sizes, torch.get_num_threads())
     room = image.new_empty(call.floats)
@@ -230,7 +250,8 @@ def _sizes(image: torch.Tensor, weight: torch.Tensor, how: How) -> WindowSizes:
     images, depth, high, wide = image.shape
     filters, _, window_high, window_wide = weight.shape
     window = (window_high, window_wide)
-    return WindowSizes(images, (high, wide), depth, filters, window, *how)
+    is_deep = depth % channel_units()[0] == 0
+    return WindowSizes(images, (high, wide), depth, filters, window, *how, is_deep)
 
 
 @lru_cache(_MOST_CALLS)
