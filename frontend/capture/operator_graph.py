@@ -212,6 +212,8 @@ def _torch_only(recorder: OperatorRecorder, graph: fx.Graph) -> str:
         return "autocast-region"
     if any(node.meta.get("warns") for node in graph.nodes):
         return "operator-warned"  # compiled code does not
+    if any(node.meta.get("checks") for node in graph.nodes):
+        return "tensor-value"  # compiled code takes any value
     if any(node.target is setattr for node in graph.nodes):
         return "tensor-write"  # memory that changes hands is not to be seen by ATen
     return ""
@@ -280,8 +282,9 @@ def _cut(
         if recorder.tensors.shapes.is_open(node):
             leave_to_torch(copy, "dynamic-shape")
     for node in nodes:
-        if node.meta.get("warns"):
-            leave_to_torch(node, "operator-warned")
+        for note, reason in (("warns", "operator-warned"), ("checks", "tensor-value")):
+            if node.meta.get(note):
+                leave_to_torch(node, reason)
     switches = [number for number, node in enumerate(nodes) if node.target in SWITCHES]
     if switches:
         for node in nodes[switches[0] : switches[-1] + 1]:

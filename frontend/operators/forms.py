@@ -108,6 +108,12 @@ def _form_of(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 # Operators that drop a dimension when its size is one.
 _SQUEEZES: Final = ("squeeze", "squeeze_copy")
+# Operators whose result has a size that follows from values, unless it is given: at
+# which place, and under which name.
+_SIZE_GIVEN: Final = {
+    "one_hot": (1, "num_classes"),
+    "repeat_interleave": (4, "output_size"),
+}
 # Operators whose tuple has one tensor per dimension, whatever the sizes are.
 _PER_DIMENSION: Final = ("where", "nonzero")
 
@@ -144,7 +150,8 @@ class Shapes:
         """
         inputs = node.all_input_nodes
         is_open = any(item in self._open for item in inputs)
-        if not is_open and not watch.dynamic and not watch.reads:
+        by_values = (watch.dynamic or watch.reads) and not given_size(node, name)
+        if not is_open and not by_values:
             return
         rankless = any(item in self._rankless for item in inputs)
         if name in _SQUEEZES and is_open:
@@ -163,3 +170,13 @@ class Shapes:
         for group in (self._open, self._rankless):
             if whole in group:
                 group.add(part)
+
+
+def given_size(node: fx.Node, name: str) -> int:
+    """Return the size that an operator gets for its result; it only checks values then.
+
+    0 if the size follows from values.
+    """
+    place, key = _SIZE_GIVEN.get(name, (0, ""))
+    given = node.args[place] if 0 < place < len(node.args) else node.kwargs.get(key)
+    return given if type(given) is int and given > 0 else 0

@@ -25,8 +25,9 @@ _INTEGERS: Final = (torch.int8, torch.int16, torch.int32, torch.int64)
 # Native functions that take a tensor of one element for a size, a position or a number.
 _SIZED: Final = frozenset(
     (
-        "arange chunk expand full narrow new_empty new_full new_ones new_zeros ones pad"
-        " repeat reshape roll select tile unfold view zeros"
+        "arange as_strided chunk empty expand eye full narrow new_empty new_full"
+        " new_ones new_zeros ones pad rand randn repeat reshape roll select tile topk"
+        " unfold view zeros"
     ).split()
 )
 # Python functions of torch that look at no number: a native one gets all of them.

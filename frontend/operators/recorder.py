@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.operators.arguments import of_size
+from magweld.frontend.operators.forms import given_size
 from magweld.frontend.operators.kinds import (
     REFUSALS,
     CallKind,
@@ -266,6 +267,8 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         if name in _ADDRESSES and self.tensors.is_own(args[0]):
             # A hit would compute the tensor once more, somewhere else.
             raise StopRecordingError("tensor-value", name)
+        if name == "one_hot" and given_size(node, name):
+            self._check_classes(node, args[0], given_size(node, name))
         if kind is CallKind.VALUE or (self.watch.reads and _is_value(result)):
             self._tested = args[0] if name == "__bool__" else None
             self._read_value(node, "tensor-value", result)
@@ -355,6 +358,23 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             return self.operands.arguments(func, args, kwargs)
         fx_kwargs = {key: self.tensors.convert(value) for key, value in kwargs.items()}
         return tuple(map(self.tensors.convert, args)), fx_kwargs
+
+    def _check_classes(self, node: fx.Node, classes: torch.Tensor, count: int) -> None:
+        """Have hits run eagerly for classes that do not exist: compiled code takes all.
+
+        Where that cannot be, the operator runs through torch.
+        """
+        behind = self.tensors.written and torch.is_grad_enabled()
+        if not classes.is_cpu or behind:
+            node.meta["checks"] = True
+            return
+        place = self.place()
+        call, given = self.graph.call_method, node.args[0]
+        limits = call("ge", (given, 0)), call("lt", (given, count))
+        within = call("all", (call("logical_and", limits),))
+        check = self.graph.call_function(REQUIRE_TRUTH, (within, True))
+        for one in (*limits, *within.all_input_nodes, within, check):
+            one.meta.update(place, fallible=one is check)
 
     def require(self, tensor: torch.Tensor, truth: bool) -> bool:
         """Have hits for which a tensor has another truth fail, and run eagerly.

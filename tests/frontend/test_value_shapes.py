@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
+import torch.nn.functional as F
 
 from magweld.frontend.traced import trace
 
@@ -151,3 +154,32 @@ def test_backends_get_no_graph_of_open_shape():
         assert torch.equal(traced(x), selects(x))
     assert [item.id for item in traced.records[0].breaks] == ["dynamic-shape"]
     assert traced.stats()["hits"] == 2
+
+
+def classes(i):
+    return F.one_hot(i, num_classes=5).float()[:, 1:].reshape(-1, 2).sum(0)
+
+
+def repeats(i):
+    x = torch.arange(3.0)
+    return x.repeat_interleave(i, output_size=6).view(2, 3) * 2
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("program", [classes, repeats])
+def test_a_size_that_is_given_follows_from_no_values(program, compiled):
+    """What eager refuses is refused by hits as well: the values are checked."""
+    options = {"compile": "now"} if compiled else {"backend": "eager"}
+    traced = trace(program, **options)
+    for values in ([1, 2, 3], [3, 2, 1], [1, 2, 7], [2, 2, 2], [-1, 4, 3], [1, 4, 1]):
+        i = torch.tensor(values)
+        try:
+            expected = program(i)
+        except RuntimeError as error:
+            with pytest.raises(RuntimeError, match=re.escape(str(error)[:30])):
+                traced(i)
+        else:
+            torch.testing.assert_close(traced(i), expected)
+    assert traced.breaks == [], traced.explain()
+    assert traced.stats()["hits"] == 5
+    assert traced.stats()["records"] == 1
