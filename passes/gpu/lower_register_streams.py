@@ -43,8 +43,9 @@ class LowerRegisterStreams(Pass):
     and reductions leave them out.
 
     Where warpgroups read all blocks, the last product of a block is computed beside the
-    next block: it and the scores of the next block begin together, weights are made of
-    these meanwhile, and its sums are waited for and scaled last (`stream_rotation.py`).
+    next block: it and the scores of the next block begin together, and weights are made
+    of these meanwhile. Its sums are waited for and scaled in the next iteration
+    (`stream_rotation.py`).
     """
 
     name: ClassVar[str] = "lower-register-streams"

@@ -20,11 +20,12 @@ from magweld.passes.gpu.register_tiles import (
     Tile,
     constant_index,
 )
+from magweld.passes.gpu.rotated_stream import RotatedStream
 from magweld.passes.gpu.stream_blocks import StreamBlocks
 from magweld.passes.gpu.stream_bodies import Bodies
 from magweld.passes.gpu.stream_products import StreamProduct
 from magweld.passes.gpu.stream_rings import Stream
-from magweld.passes.gpu.stream_rotation import RotatedStream, Rotation
+from magweld.passes.gpu.stream_rotation import Rotation
 from magweld.passes.gpu.stream_stores import store
 from magweld.passes.gpu.stream_values import StreamValues
 from magweld.passes.gpu.streamed_operands import StreamLoop

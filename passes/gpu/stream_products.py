@@ -25,6 +25,7 @@ from magweld.passes.gpu.right_factor import RightFactor
 from magweld.passes.gpu.stream_rings import Ring
 from magweld.passes.gpu.stream_warpgroups import (
     Begun,
+    at_rest,
     begun_sums,
     descriptors,
     finished_sums,
@@ -112,6 +113,16 @@ class StreamProduct:
                 columns,
                 across=across,
             )
+            for fragment in range(self.lanes.fragments)
+        ]
+
+    def at_rest(self, sums: Tile) -> list[Begun]:
+        """Build what is finished as it is, as if it had begun."""
+        values = self._sums(sums)
+        steps = -(-self.nest.extents[self.loops.step] // STEPS)
+        registers = steps * len(self.lanes.layout.operand(0, 0))
+        return [
+            at_rest(self._of_fragment(values, fragment), registers)
             for fragment in range(self.lanes.fragments)
         ]
 

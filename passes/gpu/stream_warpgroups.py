@@ -6,7 +6,7 @@ its results so. The right factor it reads from a swizzled ring (`swizzled_tiles.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,13 +88,37 @@ class Begun:
     """Sums that are under way, and what they are computed from.
 
     Attributes:
-        sums: What is there once it has been waited for, in registers that nothing may
-            touch before.
+        sums: All sums as one value, which nothing may read before they are waited for.
         registers: The left factor, which may not change before either.
     """
 
-    sums: tuple[Any, ...]
+    sums: Any
     registers: tuple[Any, ...]
+
+    @property
+    def count(self) -> int:
+        """How many sums there are."""
+        return str(self.sums.type).count("f32")
+
+    def flat(self) -> list[Any]:
+        """Return all values, in one order."""
+        return [self.sums, *self.registers]
+
+    def of(self, flat: Iterator[Any]) -> Begun:
+        """Return the same with the next ones of other values."""
+        sums = next(flat)
+        return Begun(sums, tuple(next(flat) for _ in self.registers))
+
+
+def at_rest(sums: Sequence[Any], registers: int) -> Begun:
+    """Build sums that are there, as if they had begun with so many registers."""
+    i32 = ir.IntegerType.get_signless(32)
+    zeros = [arith.ConstantOp(i32, 0).result for _ in range(registers)]
+    made = llvm.UndefOp(_singles(len(sums))).result
+    for number, value in enumerate(sums):
+        place = ir.DenseI64ArrayAttr.get([number])
+        made = llvm.InsertValueOp(made, value, place).result
+    return Begun(made, tuple(zeros))
 
 
 def begun_sums(
@@ -129,8 +153,8 @@ def begun_sums(
         *["r"] * len(registers),
         *["l"] * len(rights),
     ]
-    made = _singles(text, constraints, [*before, *registers, *rights], count)
-    return Begun(tuple(made), tuple(registers))
+    made = _assembled(text, constraints, [*before, *registers, *rights], count)
+    return Begun(made, tuple(registers))
 
 
 def finished_sums(begun: Sequence[Begun], younger: int) -> list[list[Any]]:
@@ -142,7 +166,7 @@ def finished_sums(begun: Sequence[Begun], younger: int) -> list[list[Any]]:
         begun: The products.
         younger: How many groups may still be under way, which have begun behind them.
     """
-    sums = [value for one in begun for value in one.sums]
+    sums = [value for one in begun for value in _taken(one.sums, one.count)]
     registers = [value for one in begun for value in one.registers]
     constraints = [
         *["=f"] * len(sums),
@@ -150,24 +174,31 @@ def finished_sums(begun: Sequence[Begun], younger: int) -> list[list[Any]]:
         *["r"] * len(registers),
     ]
     text = f"wgmma.wait_group.sync.aligned {younger};"
-    there = iter(_singles(text, constraints, [*sums, *registers], len(sums)))
-    return [[next(there) for _ in one.sums] for one in begun]
+    made = _assembled(text, constraints, [*sums, *registers], len(sums))
+    there = iter(_taken(made, len(sums)))
+    return [[next(there) for _ in range(one.count)] for one in begun]
 
 
-def _singles(
+def _assembled(
     text: str, constraints: Sequence[str], operands: Sequence[Any], count: int
-) -> list[Any]:
-    """Build assembly with so many results of f32."""
-    f32 = ir.F32Type.get()
-    fields = ", ".join(["f32"] * count)
-    made = llvm.InlineAsmOp(
-        ir.Type.parse(f"!llvm.struct<({fields})>"),
+) -> Any:
+    """Build assembly that gives so many numbers, as one value."""
+    return llvm.InlineAsmOp(
+        _singles(count),
         list(operands),
         text,
         ",".join(constraints),
         has_side_effects=True,
         asm_dialect=0,
     ).res
+
+
+def _singles(count: int) -> ir.Type:
+    return ir.Type.parse(f"!llvm.struct<({', '.join(['f32'] * count)})>")
+
+
+def _taken(made: Any, count: int) -> list[Any]:
+    f32 = ir.F32Type.get()
     return [
         llvm.ExtractValueOp(f32, made, ir.DenseI64ArrayAttr.get([n])).result
         for n in range(count)

@@ -252,7 +252,10 @@ class _Reading:
         for _, part in products:
             rows, columns, steps = sides(part)
             total += rows * columns
-            if part.outside[1 - right_factor(part)] or self._is_in_flight(part):
+            if part.outside[1 - right_factor(part)]:
+                total += rows * steps // 2
+            elif self._is_in_flight(part):
+                # Its left factor, while what that is made of is there for a later one.
                 total += rows * steps // 2
         return total // threads
 

@@ -36,14 +36,14 @@ class _Begun:
     Attributes:
         before: The sums that it adds to.
         after: What becomes the result.
-        kept: Registers that it reads, as values.
+        kept: Registers that it reads.
         steps: Both factors of each step, whether it adds to what is there, and the
             bytes that it reads.
     """
 
     before: np.ndarray
     after: np.ndarray
-    kept: frozenset[Any]
+    kept: list[np.ndarray]
     steps: list[tuple[np.ndarray, np.ndarray, bool, np.ndarray]] = field(
         default_factory=list
     )
@@ -76,17 +76,25 @@ def _run(op: Any, block: Block) -> None:
 
 def _finish(op: Any, left: int, outputs: int, block: Block) -> None:
     """Wait for all groups but the youngest, and give sums on."""
-    groups, operands = block.warpgroups, set(op.operands)
+    groups = block.warpgroups
+    there = {id(block.values[v]) for v in op.operands}
     for one in [one for group in groups.closed for one in group][: -left or None]:
-        assert one.kept <= operands, "registers of a product under way are not kept"
+        is_kept = there >= set(map(id, one.kept))
+        assert is_kept, "registers of a product under way are not kept"
     groups.wait(left, block)
     made = np.full((block.threads, outputs), np.nan, np.float32)
     for number, value in zip(range(outputs), op.operands, strict=False):
-        taken = value.owner.opview
-        assert isinstance(taken, llvm.ExtractValueOp), "sums of a product"
-        (place,) = list(ir.DenseI64ArrayAttr(taken.operation.attributes["position"]))
-        made[:, number] = block.values[taken.container][:, place]
+        made[:, number] = _sum(value, block)
     block.values[op.results[0]] = made
+
+
+def _sum(value: ir.Value, block: Block) -> np.ndarray:
+    """What a sum is now, which was no number when it was taken out of all of them."""
+    taken = None if isinstance(value, ir.BlockArgument) else value.owner.opview
+    if not isinstance(taken, llvm.ExtractValueOp):
+        return block.values[value]
+    (place,) = list(ir.DenseI64ArrayAttr(taken.operation.attributes["position"]))
+    return block.values[taken.container][:, place]
 
 
 def _begin(op: Any, lines: list[str], outputs: int, tied: int, block: Block) -> None:
@@ -97,7 +105,7 @@ def _begin(op: Any, lines: list[str], outputs: int, tied: int, block: Block) -> 
     for number in range(tied):
         before[:, number] = given[number]
     count = [str(v.type) for v in op.operands].count("i32")
-    kept = frozenset(list(op.operands)[tied : tied + count])
+    kept = given[tied : tied + count]
     begun = _Begun(before, np.full_like(before, np.nan), kept)
     adds = None
     for line in lines[:-2]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -74,8 +73,22 @@ def test_kernels_for_nvidia_are_compared_in_the_interpreter(tmp_path: Path) -> N
     assert found.kernels
     assert found.is_right, emulation.row(found)
     path = tmp_path / "device_emulation.json"
-    reporting.write_report(path, 1, [asdict(found)])
+    reporting.write_report(path, 1, emulation.reported([found]))
     assert emulation.known(path) == [found]
     lost = emulation.Emulation("pooled-scale", "nvvm:sm_80", "f32", problem="a race")
     assert not lost.is_right
     assert emulation.totals([found, lost])["nvvm:sm_80 bf16"] == "1 of 1 right"
+
+
+def test_emulations_are_reported_by_case() -> None:
+    emulation = importlib.import_module("device_emulation")
+    one = emulation.Emulation
+    found = [
+        one("scores", "rocdl:gfx942", "f32", 1, error=1e-7),
+        one("scores", "nvvm:sm_80", "f16", 1, error=0.5),
+        one("mlp", "rocdl:gfx942", "f32", problem="not done in 300 s"),
+    ]
+    first, second = emulation.reported(reversed(found))
+    assert first["cells"] == {"gfx942 f32": "1.0e-07", "sm_80 f16": "WRONG: 5.0e-01"}
+    assert second["cells"] == {"gfx942 f32": "not done in 300 s", "sm_80 f16": "-"}
+    assert {len(row["found"]) for row in (first, second)} == {2, 1}

@@ -57,23 +57,25 @@ def with_stages(count: int, run: Run) -> Run:
 
 @pytest.mark.parametrize("stages", [2, 3])
 @pytest.mark.parametrize("name", CASES)
-def test_interpreted_attention_is_torchs(name: str, stages: int) -> None:
+def test_interpreted_attention_is_torchs(name: str, stages: int, whole: bool) -> None:
+    if not whole and stages != (3 if name in ("edges", "wide") else 2):
+        pytest.skip("one of those of `--whole`")
     check(CASES[name], "bf16", TARGET, with_stages(stages, interpret))
 
 
 @pytest.mark.parametrize("name", ["wide", "tall"])
 def test_products_are_in_flight(name: str) -> None:
-    """In the loop scores are waited for beside the product of the block before."""
+    """Sums are waited for in the next iteration, scores beside them."""
     found: list[str] = []
 
     def run(kernel: func.FuncOp, target: Target, values: list[Tensor]) -> None:
         loop = str(lowered(kernel, target)).partition("scf.for")[2]
-        found.extend(_WAIT.findall(loop.partition("scf.yield")[2] and loop))
+        found.extend(_WAIT.findall(loop))
         interpret(kernel, target, values)
 
     check(CASES[name], "bf16", TARGET, run)
-    # The last one is that behind the loop.
-    assert found == [str(CASES[name].rows // 64), "0", "0"]
+    # Two are behind the loop.
+    assert found == ["0", str(CASES[name].rows // 64), "0", "0"]
 
 
 def loosened(pattern: re.Pattern[str], number: int) -> Callable[[str], str]:
@@ -88,11 +90,10 @@ def loosened(pattern: re.Pattern[str], number: int) -> Callable[[str], str]:
     return change
 
 
-@pytest.mark.parametrize("stages", [2, 3])
-@pytest.mark.parametrize("number", range(4))
-def test_waits_for_products_are_as_they_have_to_be(number: int, stages: int) -> None:
-    """Of the first scores, of scores and sums in the loop, of the last sums."""
-    run = with_stages(stages, changed(loosened(_WAIT, number)))
+@pytest.mark.parametrize("number", range(5))
+def test_waits_for_products_are_as_they_have_to_be(number: int) -> None:
+    """Of the first scores, of sums and scores in the loop, of the last two sums."""
+    run = with_stages(3, changed(loosened(_WAIT, number)))
     with pytest.raises(AssertionError):
         check(CASES["wide"], "bf16", TARGET, run)
 
@@ -114,8 +115,7 @@ def test_threads_have_to_meet(number: int) -> None:
 
 
 @pytest.mark.skipif(find_ptxas() is None, reason="no ptxas")
-@pytest.mark.parametrize("block", [32, 64])
-def test_ptxas_takes_them_without_spills(block: int, tmp_path: Path) -> None:
+def test_ptxas_takes_them_without_spills(tmp_path: Path) -> None:
     said: list[str] = []
 
     def run(kernel: func.FuncOp, target: Target, values: list[Tensor]) -> None:
@@ -132,9 +132,7 @@ def test_ptxas_takes_them_without_spills(block: int, tmp_path: Path) -> None:
         said.append(done.stdout + done.stderr)
         interpret(kernel, target, values)
 
-    case = Case(
-        fused, queries=256, keys=192, size=128, value=128, rows=128, block=block
-    )
+    case = Case(fused, queries=256, keys=192, size=128, value=128, rows=128, block=64)
     check(case, "bf16", TARGET, run)
     assert "0 bytes spill stores, 0 bytes spill loads" in said[0]
     # Products that wait for each other.

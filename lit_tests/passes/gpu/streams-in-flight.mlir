@@ -2,7 +2,8 @@
 
 // Three blocks of 16 keys, and 64 queries of one warpgroup. The product with values of a
 // block is under way while weights of the next block are made: its sums are waited for
-// last, and scaled then. Values are copied a block later than keys.
+// in the next iteration, and scaled and weights rounded then. Values are copied a block
+// later than keys.
 //
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK:         nvgpu.device_async_copy %{{.+}} : memref<1x1x48x64xf16> to
@@ -16,9 +17,13 @@
 // CHECK-NEXT:    gpu.barrier
 // CHECK:         llvm.inline_asm has_side_effects {{.*}}m64n16k16
 // CHECK:         llvm.inline_asm has_side_effects {{.*}}wgmma.wait_group.sync.aligned 0;
-// CHECK:         llvm.call_intrinsic "llvm.nvvm.ff2f16x2.rn"
+// CHECK:         llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"
 // CHECK:         scf.for
-// CHECK-NEXT:      nvvm.cp.async.wait.group 0
+// CHECK-NEXT:      llvm.extractvalue
+// CHECK:           llvm.inline_asm has_side_effects {{.*}}wgmma.wait_group.sync.aligned 0;
+// CHECK:           arith.mulf
+// CHECK:           llvm.call_intrinsic "llvm.nvvm.ff2f16x2.rn"
+// CHECK:           nvvm.cp.async.wait.group 0
 // CHECK-NEXT:      nvvm.fence.proxy
 // CHECK-NEXT:      gpu.barrier
 // CHECK:           scf.if
@@ -30,10 +35,9 @@
 // CHECK:           llvm.inline_asm has_side_effects {{.*}}m64n64k16
 // CHECK:           llvm.inline_asm has_side_effects {{.*}}wgmma.wait_group.sync.aligned 1;
 // CHECK:           llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"
-// CHECK:           llvm.inline_asm has_side_effects {{.*}}wgmma.wait_group.sync.aligned 0;
-// CHECK:           arith.mulf
-// CHECK:           llvm.call_intrinsic "llvm.nvvm.ff2f16x2.rn"
+// CHECK-NOT:       llvm.inline_asm
 // CHECK:           scf.yield
+// CHECK:         llvm.inline_asm has_side_effects {{.*}}wgmma.wait_group.sync.aligned 0;
 // CHECK:         nvvm.cp.async.wait.group 0
 // CHECK:         llvm.inline_asm has_side_effects {{.*}}m64n64k16
 // CHECK:         llvm.inline_asm has_side_effects {{.*}}wgmma.wait_group.sync.aligned 0;
@@ -83,13 +87,19 @@ func.func private @kernel_0(%q: tensor<1x1x64x64xf16>, %k: tensor<1x1x48x64xf16>
         %6 = arith.mulf %c, %half : f32
         linalg.yield %6 : f32
       } -> tensor<1x1x64x64xf32>
+      %raised = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+        ins(%scores : tensor<1x1x64x16xf32>)
+        outs(%4 : tensor<1x1x64x16xf32>) {
+      ^bb0(%a: f32, %c: f32):
+        %6 = math.exp %a : f32
+        linalg.yield %6 : f32
+      } -> tensor<1x1x64x16xf32>
       %10 = tensor.empty() : tensor<1x1x64x16xf16>
       %weights = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
-        ins(%scores : tensor<1x1x64x16xf32>)
+        ins(%raised : tensor<1x1x64x16xf32>)
         outs(%10 : tensor<1x1x64x16xf16>) {
       ^bb0(%a: f32, %c: f16):
-        %6 = math.exp %a : f32
-        %7 = arith.truncf %6 : f32 to f16
+        %7 = arith.truncf %a : f32 to f16
         linalg.yield %7 : f16
       } -> tensor<1x1x64x16xf16>
       %values = tensor.extract_slice %v[0, 0, %at, 0] [1, 1, 16, 64] [1, 1, 1, 1] : tensor<1x1x48x64xf16> to tensor<1x1x16x64xf16>
