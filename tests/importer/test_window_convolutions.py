@@ -47,6 +47,12 @@ def plain(
     return convolve(x, w, None, None, None, (steps, padding, spread), False)
 
 
+def statistics() -> list[Tensor]:
+    """Return a bias, and mean, variance, factors and terms of a norm."""
+    bias, mean, factors, terms = torch.randn(4, FILTERS)
+    return [bias, mean, torch.rand(FILTERS) + 0.5, factors, terms]
+
+
 @pytest.mark.parametrize("channels", CHANNELS)
 @pytest.mark.parametrize("size", SIZES)
 def test_any_size_has_the_results_of_torch(
@@ -118,11 +124,10 @@ def test_few_channels_have_the_results_of_torch(name: str, depth: int) -> None:
 
 def test_few_channels_have_norms_and_sums_behind_them() -> None:
     x, w = torch.randn(2, 3, 11, 6), torch.randn(FILTERS, 3, 3, 3) / 9
-    scale, shift = torch.randn(2, FILTERS)
-    beside = torch.randn(2, FILTERS, 11, 6)
-    expected = F.conv2d(x, w, None, 1, 1) * scale.view(-1, 1, 1) + shift.view(-1, 1, 1)
+    beside, (bias, *norm) = torch.randn(2, FILTERS, 11, 6), statistics()
+    expected = F.batch_norm(F.conv2d(x, w, bias, 1, 1), *norm)
     expected = torch.relu(expected + beside)
-    close(convolve(x, w, scale, shift, beside, EVERY, True), expected)
+    close(convolve(x, w, bias, (*norm, 1e-5), beside, EVERY, True), expected)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
@@ -167,14 +172,16 @@ def test_what_torch_refuses_is_refused() -> None:
 @pytest.mark.parametrize("has_more", [False, True])
 def test_what_follows_is_computed_with_it(has_more: bool, is_rectified: bool) -> None:
     x, w = torch.randn(2, DEPTH, 11, 6), torch.randn(FILTERS, DEPTH, 3, 3) / 9
-    scale, shift = torch.randn(2, FILTERS)
     beside = torch.randn(2, FILTERS, 11, 6) if has_more else None
-    expected = F.conv2d(x, w, None, 1, 1) * scale.view(-1, 1, 1) + shift.view(-1, 1, 1)
-    if beside is not None:
-        expected = expected + beside
-    if is_rectified:
-        expected = torch.relu(expected)
-    close(convolve(x, w, scale, shift, beside, EVERY, is_rectified), expected)
+    bias, *norm = statistics()
+    for given in ([None, *norm], [bias, *norm], [bias, *norm[:2], None, None]):
+        expected = F.batch_norm(F.conv2d(x, w, given[0], 1, 1), *given[1:], eps=1e-3)
+        if beside is not None:
+            expected = expected + beside
+        if is_rectified:
+            expected = torch.relu(expected)
+        follows = (given[0], (*given[1:], 1e-3), beside, EVERY, is_rectified)
+        close(convolve(x, w, *follows), expected)
 
 
 @pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])

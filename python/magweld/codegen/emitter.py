@@ -64,6 +64,13 @@ class Emitter:
             self.builder.icmp_signed("<", one, other), one, other
         )
 
+    def most(self, one: Any, other: Any) -> Any:
+        """Return the larger one of two words."""
+        one, other = self.word(one), self.word(other)
+        return self.builder.select(
+            self.builder.icmp_signed(">", one, other), one, other
+        )
+
     def at(self, pointer: Any, *offsets: Any) -> Any:
         """Return the address behind another one."""
         return self.builder.gep(pointer, [self.sum(*offsets)], source_etype=FLOAT)
@@ -111,13 +118,21 @@ class Emitter:
 
     def fma(self, one: Any, other: Any, term: Any) -> Any:
         """Return one * other + term, rounded once."""
-        name = f"llvm.fma.v{self.lanes}f32"
+        return self._call("fma", one, other, term)
+
+    def root(self, value: Any) -> Any:
+        """Return the square root."""
+        return self._call("sqrt", value)
+
+    def _call(self, name: str, *values: Any) -> Any:
+        """Call a function of LLVM on vectors."""
+        name = f"llvm.{name}.v{self.lanes}f32"
         module = self.builder.module
         function = module.globals.get(name)
         if function is None:
-            kind = ir.FunctionType(self.vector, [self.vector] * 3)
+            kind = ir.FunctionType(self.vector, [self.vector] * len(values))
             function = ir.Function(module, kind, name)
-        return self.builder.call(function, [one, other, term])
+        return self.builder.call(function, values)
 
     def across(self, value: Any, combine: Callable[[Any, Any], Any]) -> Any:
         """Return a vector of which each lane has what all lanes of another one give.

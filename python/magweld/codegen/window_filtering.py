@@ -20,7 +20,7 @@ from magweld.codegen.minimal_filtering import (
     WEIGHT,
     WINDOW,
 )
-from magweld.codegen.window_kernels import WindowKernels
+from magweld.codegen.window_kernels import SUMMANDS, WindowKernels
 from magweld.codegen.window_results import Results
 from magweld.codegen.window_transforms import Grid, transformed
 from magweld.codegen.window_words import Place, WindowWords, Word
@@ -41,7 +41,7 @@ class FilteringKernels(WindowKernels):
         words = WindowWords(code, address)
         depth, pitch = words[Word.DEPTH], words[Word.TILE_PITCH]
         layer = words[Word.TILE_LAYER]
-        with words.tiles(first, count) as (number, _, place):
+        with words.tiles(first, count) as (number, place):
             points = _points(code, words, place)
             own = code.at(target, code.product(number, self.lanes))
             with code.loop(0, depth, self.lanes) as channel:
@@ -79,12 +79,50 @@ class FilteringKernels(WindowKernels):
             for i in range(WINDOW)
         ]
 
-    def emit_results(
-        self, results: Results, tile: Any, place: Place, sums: Any
-    ) -> None:
+    @cached_property
+    def results(self) -> ir.Function:
+        """(words, tile, count, block, sums): makes the results of tiles of sums."""
+        kinds = (POINTER, WORD, WORD, WORD, POINTER)
+        function, code = self.begin("results", *kinds)
+        address, first, count, block, sums = code.arguments
+        words = WindowWords(code, address)
+        filters = code.product(block, self.filters)
+        results = Results.begin(code, words, filters, self.vectors)
+        with words.tiles(first, count) as (number, place):
+            own = code.at(sums, code.product(number, self.filters))
+            self._emit_results(results, place, own)
+        results.end()
+        code.builder.ret_void()
+        return function
+
+    @cached_property
+    def chunk(self) -> ir.Function:
+        """(words, tile, count, block, tiles, weights, sums): results of some tiles."""
+        kinds = (POINTER, WORD, WORD, WORD, POINTER, POINTER, POINTER)
+        function, code = self.begin("chunk", *kinds)
+        address, tile, count, block, tiles, weights, sums = code.arguments
+        words = WindowWords(code, address)
+        sizes = [words[one] for one in SUMMANDS]
+        tile_layer, weight_layer = words[Word.TILE_LAYER], words[Word.WEIGHT_LAYER]
+        with code.loop(0, self.layers) as p:
+            source = code.at(tiles, code.product(p, tile_layer))
+            beside = code.at(weights, code.product(p, weight_layer))
+            into = code.at(sums, code.product(p, self.sum_layer))
+
+            def multiply(product: ir.Function, number: Any) -> None:
+                own = code.at(source, code.product(number, self.lanes))
+                out = code.at(into, code.product(number, self.filters))
+                code.builder.call(product, [own, beside, out, *sizes])
+
+            self.in_blocks(code, count, self.products, multiply)
+        code.builder.call(self.results, [address, tile, count, block, sums])
+        code.builder.ret_void()
+        return function
+
+    def _emit_results(self, results: Results, place: Place, sums: Any) -> None:
         """Emit the transforms of the sums of a tile, and what follows them."""
         code = results.code
-        found = [self.load_sums(code, sums, p) for p in range(PRODUCTS)]
+        found = [self._load_sums(code, sums, p) for p in range(PRODUCTS)]
         parts = []
         for half in range(self.vectors):
             values = [pair[half] for pair in found]
@@ -92,7 +130,12 @@ class FilteringKernels(WindowKernels):
             parts.append(transformed(code, RESULT, grid))
         results.note_numbers([v for part in parts for row in part for v in row])
         for i, j, pixel in _pixels(code, results.words, place):
-            results.store(pixel, [part[i][j] for part in parts])
+            results.store(pixel, [[part[i][j] for part in parts]])
+
+    def _load_sums(self, code: Emitter, sums: Any, layer: int) -> list[Any]:
+        """Load the sums of a tile and a layer, for each vector of filters."""
+        first = layer * self.sum_layer
+        return [code.load(sums, first + n * self.lanes) for n in range(self.vectors)]
 
 
 def _store(code: Emitter, grid: Grid, into: Any, layer: Any) -> None:

@@ -10,7 +10,7 @@ s[p, tile, f].
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,14 +20,15 @@ from llvmlite import ir
 
 from magweld.codegen.emitter import FLOAT, POINTER, WORD, Emitter, define
 from magweld.codegen.vector_kernels import VectorKernels
-from magweld.codegen.window_results import Results
 from magweld.codegen.window_transforms import transposed
-from magweld.codegen.window_words import Place, WindowWords, Word
+from magweld.codegen.window_words import WindowWords, Word
 
 # Tiles whose sums are in the second cache at a time.
 CHUNK: Final = 48
 # Whole blocks of tiles, whatever the CPU.
 ROUND: Final = 24
+# Blocks of summands, how many of each are used, and floats between blocks.
+SUMMANDS: Final = (Word.BLOCKS, Word.USED, Word.TILE_PITCH)
 # Vectors of filters, and tiles, of a block by the number of vector registers. They hold
 # sums, and a vector of weights or two; AVX-512 multiplies by an element in memory.
 _VECTORS: Final = {16: 2, 32: 1}
@@ -70,17 +71,12 @@ class WindowKernels(VectorKernels, ABC):
     def weights(self) -> ir.Function:
         """(words, block, target): transforms the weights of a block of filters."""
 
+    @property
     @abstractmethod
-    def emit_results(
-        self, results: Results, tile: Any, place: Place, sums: Any
-    ) -> None:
-        """Emit the results of a tile.
+    def chunk(self) -> ir.Function:
+        """(words, tile, count, block, tiles, weights, sums): results of some tiles.
 
-        Args:
-            results: Emits what follows their sums.
-            tile: The number of the tile.
-            place: Where it is.
-            sums: The address of what its products add up to.
+        There are at most `CHUNK` of them, from a tile on, for a block of filters.
         """
 
     @property
@@ -102,11 +98,6 @@ class WindowKernels(VectorKernels, ABC):
         """Return a new function and what emits it."""
         function = define(self.module, f"{self.name}_{name}", *types)
         return function, Emitter(function, self.lanes)
-
-    def load_sums(self, code: Emitter, sums: Any, layer: int) -> list[Any]:
-        """Load the sums of a tile and a layer, for each vector of filters."""
-        first = layer * self.sum_layer
-        return [code.load(sums, first + n * self.lanes) for n in range(self.vectors)]
 
     @contextmanager
     def turned_weights(
@@ -169,7 +160,27 @@ class WindowKernels(VectorKernels, ABC):
         kinds = (POINTER, POINTER, POINTER, WORD, WORD, WORD)
         function = define(self.module, name, *kinds)
         code = Emitter(function, self.lanes)
-        source, weights, target, blocks, used, pitch = code.arguments
+        source, weights, target, *sizes = code.arguments
+        sums = self.sums(code, tiles, (source, weights), sizes)
+        for number, row in enumerate(sums):
+            for half, value in enumerate(row):
+                code.store(value, target, number * self.filters + half * self.lanes)
+        code.builder.ret_void()
+        return function
+
+    def sums(
+        self, code: Emitter, tiles: int, operands: Sequence[Any], sizes: Sequence[Any]
+    ) -> list[list[Any]]:
+        """Emit the products of some tiles; return their sums, for vectors of filters.
+
+        Args:
+            code: Emits.
+            tiles: How many.
+            operands: The addresses of transformed tiles and weights.
+            sizes: Blocks of summands, those used of each, floats between blocks.
+        """
+        source, weights = operands
+        blocks, used, pitch = sizes
         zero = code.spread(0.0)
         sums = [
             [code.variable(zero) for _ in range(self.vectors)] for _ in range(tiles)
@@ -182,12 +193,9 @@ class WindowKernels(VectorKernels, ABC):
             with code.loop(0, used) as inner:
                 row = code.at(beside, code.product(inner, self.filters))
                 self._add_products(code, sums, code.at(of, inner), row)
-        for number, pair in enumerate(sums):
-            for half, one in enumerate(pair):
-                value = code.builder.load(one, typ=code.vector)
-                code.store(value, target, number * self.filters + half * self.lanes)
-        code.builder.ret_void()
-        return function
+        return [
+            [code.builder.load(one, typ=code.vector) for one in row] for row in sums
+        ]
 
     def _add_products(
         self, code: Emitter, sums: Sequence[Any], of: Any, weights: Any
@@ -201,55 +209,23 @@ class WindowKernels(VectorKernels, ABC):
                 before = code.builder.load(one, typ=code.vector)
                 code.builder.store(code.fma(value, weight, before), one)
 
-    @cached_property
-    def results(self) -> ir.Function:
-        """(words, tile, count, block, sums): makes the results of tiles of sums."""
-        kinds = (POINTER, WORD, WORD, WORD, POINTER)
-        function, code = self.begin("results", *kinds)
-        address, first, count, block, sums = code.arguments
-        words = WindowWords(code, address)
-        filters = code.product(block, self.filters)
-        results = Results.begin(code, words, filters, self.vectors)
-        with words.tiles(first, count) as (number, tile, place):
-            own = code.at(sums, code.product(number, self.filters))
-            self.emit_results(results, tile, place, own)
-        results.end()
-        code.builder.ret_void()
-        return function
-
-    @cached_property
-    def chunk(self) -> ir.Function:
-        """(words, tile, count, block, tiles, weights, sums): results of some tiles.
-
-        There are at most `CHUNK` of them, from a tile on, for a block of filters.
-        """
-        kinds = (POINTER, WORD, WORD, WORD, POINTER, POINTER, POINTER)
-        function, code = self.begin("chunk", *kinds)
-        address, tile, count, block, tiles, weights, sums = code.arguments
-        words = WindowWords(code, address)
-        sizes = [words[one] for one in (Word.BLOCKS, Word.USED, Word.TILE_PITCH)]
-        tile_layer, weight_layer = words[Word.TILE_LAYER], words[Word.WEIGHT_LAYER]
-        with code.loop(0, self.layers) as p:
-            source = code.at(tiles, code.product(p, tile_layer))
-            beside = code.at(weights, code.product(p, weight_layer))
-            into = code.at(sums, code.product(p, self.sum_layer))
-
-            def multiply(product: ir.Function, number: Any) -> None:
-                own = code.at(source, code.product(number, self.lanes))
-                out = code.at(into, code.product(number, self.filters))
-                code.builder.call(product, [own, beside, out, *sizes])
-
-            self._in_blocks(code, count, multiply)
-        code.builder.call(self.results, [address, tile, count, block, sums])
-        code.builder.ret_void()
-        return function
-
-    def _in_blocks(
-        self, code: Emitter, count: Any, multiply: Callable[[ir.Function, Any], None]
+    def in_blocks(
+        self,
+        code: Emitter,
+        count: Any,
+        products: Mapping[int, ir.Function],
+        multiply: Callable[[ir.Function, Any], None],
     ) -> None:
-        """Emit calls for all tiles, whole blocks of the most tiles first."""
+        """Emit calls for all tiles, whole blocks of the most tiles first.
+
+        Args:
+            code: Emits.
+            count: How many tiles there are.
+            products: Functions by their number of tiles.
+            multiply: Emits the call of one, from a tile on.
+        """
         done: Any = code.word(0)
-        for tiles, product in self.products.items():
+        for tiles, product in products.items():
             left = code.builder.sub(count, done)
             whole = code.builder.udiv(left, code.word(tiles))
             end = code.sum(done, code.product(whole, tiles))

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Final
 from llvmlite import ir
 
 from magweld.codegen.emitter import POINTER, WORD, Emitter
-from magweld.codegen.window_kernels import WindowKernels
-from magweld.codegen.window_results import Results
+from magweld.codegen.window_single import SingleKernels
 from magweld.codegen.window_words import Place, WindowWords, Word
 
 # Points of a window, at most: their weights are turned in memory of 25 KiB.
@@ -21,11 +20,10 @@ MOST_POINTS: Final = 25
 
 
 @dataclass(frozen=True)
-class ProductKernels(WindowKernels):
+class ProductKernels(SingleKernels):
     """Defines the kernels."""
 
     name: ClassVar[str] = "products"
-    layers: ClassVar[int] = 1
 
     @cached_property
     def image(self) -> ir.Function:
@@ -33,7 +31,7 @@ class ProductKernels(WindowKernels):
         function, code = self.begin("image", POINTER, WORD, WORD, POINTER)
         address, first, count, target = code.arguments
         words = WindowWords(code, address)
-        with words.tiles(first, count) as (number, _, place):
+        with words.tiles(first, count) as (number, place):
             own = code.at(target, code.product(number, self.lanes))
             self._copy_window(code, words, place, own)
         code.builder.ret_void()
@@ -90,11 +88,3 @@ class ProductKernels(WindowKernels):
             place = code.sum(code.product(points, inner), point)
             value = code.load(turned, code.product(place, self.lanes))
             code.store(value, into, inner * self.filters)
-
-    def emit_results(
-        self, results: Results, tile: Any, place: Place, sums: Any
-    ) -> None:
-        """Emit what follows the sums of a result."""
-        values = self.load_sums(results.code, sums, 0)
-        results.note_numbers(values)
-        results.store(tile, values)

@@ -18,6 +18,7 @@ from llvmlite import ir
 from magweld.codegen.emitter import POINTER, VOID, Emitter
 from magweld.codegen.shared_ranges import SharedRanges
 from magweld.codegen.window_kernels import CHUNK, WindowKernels
+from magweld.codegen.window_results import emit_terms
 from magweld.codegen.window_words import WindowWords, Word
 
 
@@ -47,6 +48,7 @@ class WindowRanges:
         code = Emitter(function, kernels.lanes)
         (address,) = code.arguments
         words = WindowWords(code, address)
+        emit_terms(code, words)
         if kernels.border is not None:
             region = self._region(shared, _border)
             shared.start(words, region, Word.THREADS)

@@ -14,19 +14,17 @@ from typing import Any, ClassVar, Final
 from llvmlite import ir
 
 from magweld.codegen.emitter import FLOAT, POINTER, WORD, Emitter
-from magweld.codegen.window_kernels import WindowKernels
-from magweld.codegen.window_results import Results
+from magweld.codegen.window_single import SingleKernels
 from magweld.codegen.window_words import Place, WindowWords, Word
 
 _ALIGNMENT: Final = 4
 
 
 @dataclass(frozen=True)
-class RowKernels(WindowKernels):
+class RowKernels(SingleKernels):
     """Defines the kernels."""
 
     name: ClassVar[str] = "rows"
-    layers: ClassVar[int] = 1
 
     @cached_property
     def border(self) -> ir.Function:
@@ -81,30 +79,36 @@ class RowKernels(WindowKernels):
         function, code = self.begin("image", POINTER, WORD, WORD, POINTER)
         address, first, count, target = code.arguments
         words = WindowWords(code, address)
-        with words.tiles(first, count) as (number, _, place):
-            own = code.at(target, code.product(number, self.lanes))
-            self._copy_window(code, words, place, own)
+        with words.rows(first, count) as (done, place, some):
+            own = code.at(target, code.product(done, self.lanes))
+            self._copy_windows(code, words, place, some, own)
         code.builder.ret_void()
         return function
 
-    def _copy_window(
-        self, code: Emitter, words: WindowWords, place: Place, own: Any
+    def _copy_windows(
+        self, code: Emitter, words: WindowWords, place: Place, count: Any, own: Any
     ) -> None:
+        """Emit the copy of what some results of a row read."""
         image, row, column = place
         depth, pitch = words[Word.DEPTH], words[Word.TILE_PITCH]
         parts, used = words[Word.PARTS], words[Word.USED]
         length = code.product(words[Word.BORDERED_WIDE], depth)
         first = code.product(image, words[Word.BORDERED_HIGH])
         top = code.sum(first, code.product(row, words[Word.STEP_HIGH]))
-        left = code.product(column, words[Word.STEP_WIDE], depth)
+        step = code.product(words[Word.STEP_WIDE], depth)
+        left = code.product(column, step)
         source = code.at(words.pointer(Word.BORDERED), code.product(top, length), left)
         below = code.product(words[Word.SPREAD_HIGH], length)
-        with code.loop(0, words[Word.WINDOW_HIGH]) as i:
-            of = code.at(source, code.product(i, below))
-            into = code.at(own, code.product(i, parts, pitch))
-            with code.loop(0, parts) as part:
-                value = code.load(of, code.product(part, used))
-                code.store(value, into, code.product(part, pitch))
+        with (
+            code.loop(0, words[Word.WINDOW_HIGH]) as i,
+            code.loop(0, parts) as part,
+        ):
+            of = code.at(source, code.product(i, below), code.product(part, used))
+            block = code.sum(code.product(i, parts), part)
+            into = code.at(own, code.product(block, pitch))
+            with code.loop(0, count) as number:
+                value = code.load(of, code.product(number, step))
+                code.store(value, into, code.product(number, self.lanes))
 
     @cached_property
     def weights(self) -> ir.Function:
@@ -144,14 +148,6 @@ class RowKernels(WindowKernels):
             value = _load(code, words.pointer(Word.WEIGHT), code.sum(of, place))
             zero = ir.Constant(FLOAT, 0.0)
             _store(code, builder.select(inside, value, zero), into, part)
-
-    def emit_results(
-        self, results: Results, tile: Any, place: Place, sums: Any
-    ) -> None:
-        """Emit what follows the sums of a result."""
-        values = self.load_sums(results.code, sums, 0)
-        results.note_numbers(values)
-        results.store(tile, values)
 
 
 def _load(code: Emitter, pointer: Any, offset: Any) -> Any:

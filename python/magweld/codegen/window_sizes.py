@@ -178,6 +178,9 @@ class WindowCall:
         weight_layer = summands * used * kernels.filters + lanes
         tile_rooms, weight_rooms = (1, threads) if by_filters else (threads, blocks)
         rooms = {
+            Word.SCALE: sizes.filters,
+            Word.SHIFT: sizes.filters,
+            Word.ZEROS: sizes.depth,
             Word.TILES: tile_rooms * layers * tile_layer,
             Word.WEIGHTS: weight_rooms * layers * weight_layer,
             Word.SUMS: threads * layers * kernels.sum_layer,

@@ -18,30 +18,38 @@ Place = tuple[Any, Any, Any]
 class Word(IntEnum):
     """Addresses, then numbers.
 
-    `BESIDE` is what is added to results, or 0. `IS_FINITE` becomes 0 where a result is
-    no finite number. `BORDERED` is a copy of images with the zeros around them, in
-    `BORDERED_ROWS` of `BORDERED_WIDE` points, `BORDERED_HIGH` of an image. `DEPTH` are
-    channels. The summands of a product come in `BLOCKS` of `USED` ones; `PARTS` of
-    these are a row of a window. Distances in an image are those of its tensor. There
-    are `COUNT` tiles in rows of `ACROSS`, `DOWN` of them in an image. `RECTIFIED` is
-    whether negative results become zero. `BY_FILTERS` is whether threads share out
-    blocks of filters, not blocks of tiles; the totals are what they share out first and
-    then. The last ones are distances in floats: between blocks of channels and layers
-    of tiles, and between layers of weights.
+    `BIAS` is that of the filters, `MEAN`, `VARIANCE`, `FACTORS` and `ADDED` are of a
+    norm, `BESIDE` is added to its results; each may be 0. `EPSILON` has the bits of a
+    float. `SCALE` and `SHIFT` are what is made of them. `IS_FINITE` becomes 0 where a
+    result is no finite number. `BORDERED` is a copy of images with the zeros around
+    them, in `BORDERED_ROWS` of `BORDERED_WIDE` points, `BORDERED_HIGH` of an image.
+    `DEPTH` are channels. The summands of a product come in `BLOCKS` of `USED` ones;
+    `PARTS` of these are a row of a window. Distances in an image are those of its
+    tensor. There are `COUNT` tiles in rows of `ACROSS`, `DOWN` of them in an image.
+    `RECTIFIED` is whether negative results become zero. `BY_FILTERS` is whether threads
+    share out blocks of filters, not blocks of tiles; the totals are what they share out
+    first and then. The last ones are distances in floats: between blocks of channels
+    and layers of tiles, and between layers of weights.
     """
 
     IMAGE = 0
     WEIGHT = auto()
-    SCALE = auto()
-    SHIFT = auto()
+    BIAS = auto()
+    MEAN = auto()
+    VARIANCE = auto()
+    FACTORS = auto()
+    ADDED = auto()
     BESIDE = auto()
     RESULT = auto()
+    SCALE = auto()
+    SHIFT = auto()
     ZEROS = auto()
     TILES = auto()
     WEIGHTS = auto()
     SUMS = auto()
     BORDERED = auto()
     IS_FINITE = auto()
+    EPSILON = auto()
     HIGH = auto()
     WIDE = auto()
     RESULT_HIGH = auto()
@@ -105,10 +113,8 @@ class WindowWords(Words):
         return builder.udiv(row, down), builder.urem(row, down), column
 
     @contextmanager
-    def tiles(self, first: Any, count: Any) -> Iterator[tuple[Any, Any, Place]]:
-        """Emit a loop over tiles.
-
-        The number of each from zero on, the one that it has, and its place are given.
+    def tiles(self, first: Any, count: Any) -> Iterator[tuple[Any, Place]]:
+        """Emit a loop over tiles; given are the number of each from zero on, its place.
 
         Args:
             first: The number of the first one.
@@ -118,7 +124,7 @@ class WindowWords(Words):
         held = [code.variable(one) for one in self.place(first)]
         with code.loop(0, count) as number:
             image, row, column = (code.builder.load(one, typ=WORD) for one in held)
-            yield number, code.sum(first, number), (image, row, column)
+            yield number, (image, row, column)
             self._step(held, (image, row, column))
 
     def _step(self, held: list[Any], place: Place) -> None:
@@ -137,6 +143,30 @@ class WindowWords(Words):
         )
         for value, address in zip(found, held, strict=True):
             builder.store(value, address)
+
+    @contextmanager
+    def rows(self, first: Any, count: Any) -> Iterator[tuple[Any, Place, Any]]:
+        """Emit a loop over the rows of tiles that some tiles lie in.
+
+        Given are the number of the first of them in a row, among all from zero on, its
+        place, and how many there are in the row.
+
+        Args:
+            first: The number of the first one.
+            count: How many there are.
+        """
+        code, builder = self.code, self.code.builder
+        across, down = self[Word.ACROSS], self[Word.DOWN]
+        end = code.sum(first, count)
+        # Without tiles there are none in the row of the first one.
+        last = builder.sdiv(builder.sub(end, code.word(1)), across)
+        with code.loop(builder.udiv(first, across), code.sum(last, 1)) as number:
+            begin = code.product(number, across)
+            start = code.most(builder.sub(first, begin), 0)
+            stop = code.least(builder.sub(end, begin), across)
+            image, row = builder.udiv(number, down), builder.urem(number, down)
+            done = builder.sub(code.sum(begin, start), first)
+            yield done, (image, row, start), builder.sub(stop, start)
 
     def point(self, image: Any, y: Any, x: Any) -> Any:
         """Return the address of a point of an image, of zeros if it is outside."""

@@ -143,6 +143,15 @@ class NormedConvolution:
             term = call(aten.addcmul.default, (bias, mean, factor), {"value": -1})
         return factor, term
 
+    def statistics(self, leaf: Callable[[Any], Any]) -> tuple[Any, ...]:
+        """Return what the norm has of its statistics, factors and terms.
+
+        Args:
+            leaf: Returns what stands for a node or another argument.
+        """
+        names = ("running_mean", "running_var", "weight", "bias", "eps")
+        return tuple(leaf(argument(self.norm, name)) for name in names)
+
     def emit(self, body: fx.Graph, leaf: Callable[[Any], Any]) -> fx.Node:
         """Add one convolution for both to a graph and return its result.
 

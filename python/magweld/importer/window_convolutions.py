@@ -7,7 +7,8 @@ tensor, and the choice of what is not negative.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable
+import struct
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -38,11 +39,27 @@ _PITCHES: Final = (
     Word.ROW_PITCH,
     Word.POINT_PITCH,
 )
+# Tensors beside the image; the last ones are a norm's.
+_TENSORS: Final = (
+    Word.BESIDE,
+    Word.RESULT,
+    Word.WEIGHT,
+    Word.BIAS,
+    Word.MEAN,
+    Word.VARIANCE,
+    Word.FACTORS,
+    Word.ADDED,
+)
+# What there is without a norm.
+_NO_NORM: Final = (None, None, None, None, 0.0)
 # Kinds of sizes whose calls are remembered.
 _MOST_CALLS: Final = 1024
 
 Leaf = Callable[[Any], Any]
 How = tuple[Pair, Pair, Pair]
+Norm = tuple[
+    torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor | None, float
+]
 
 
 @dataclass(frozen=True)
@@ -89,14 +106,13 @@ class WindowConvolution:
             body: The graph.
             leaf: Returns what stands there for a node or another argument.
         """
-        scale, shift = None, leaf(argument(self.convolution, "bias"))
-        if self.norm is not None:
-            scale, shift = self.norm.terms(body, leaf)
+        bias = leaf(argument(self.convolution, "bias"))
+        norm = None if self.norm is None else self.norm.statistics(leaf)
         image, weight = (leaf(operand(self.convolution, n)) for n in range(2))
         pairs = (argument(self.convolution, name) for name in _PAIRS)
         # They may be sizes of the call.
         how = tuple(tuple(map(leaf, pair)) for pair in pairs)
-        arguments = (image, weight, scale, shift, leaf(self.beside), how)
+        arguments = (image, weight, bias, norm, leaf(self.beside), how)
         return body.call_function(convolve, (*arguments, self.is_rectified))
 
 
@@ -191,8 +207,8 @@ def _may_be_native(filters: int, depth: int, window: Pair, spread: Pair) -> bool
 def convolve(
     image: torch.Tensor,
     weight: torch.Tensor,
-    scale: torch.Tensor | None,
-    shift: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    norm: Norm | None,
     beside: torch.Tensor | None,
     how: How,
     is_rectified: bool,
@@ -202,78 +218,117 @@ def convolve(
     Args:
         image: [images, channels, height, width].
         weight: [filters, channels, height, width].
-        scale: [filters], factors of results; None for ones.
-        shift: [filters], what is added to them; None for zeros.
+        bias: [filters], what is added to results; None for zeros.
+        norm: Mean, variance, factors and terms of a norm behind it, [filters] each, and
+            what is added to the variance.
         beside: What is added after that, of the shape of the result.
         how: Steps, zeros around the image, and the spread of windows.
         is_rectified: Whether negative results become zero.
     """
-    arguments = (image, weight, scale, shift, beside, how, is_rectified)
-    sizes = _sizes(image, weight, how)
     # The graph has them of the sizes that stood for those of the call.
-    native = (sizes.filters, sizes.depth, sizes.window, sizes.spread)
-    fits = weight.shape[1] == sizes.depth and _may_be_native(*native)
-    if not fits or min(sizes.result) < 1 or sizes.tiles < _FEWEST_TILES:
-        return _through_torch(*arguments)
-    shape = (sizes.images, sizes.filters, *sizes.result)
+    planned = _planned(image.shape, weight.shape, how, torch.get_num_threads())
+    if planned is None:
+        return _through_torch(image, weight, bias, norm, beside, how, is_rectified)
+    source = image
+    if beside is not None:
+        beside = beside.contiguous(memory_format=torch.channels_last)
+    if planned.sizes.is_deep:
+        source = image.contiguous(memory_format=torch.channels_last)
     result = torch.empty(
-        shape,
+        planned.shape,
         dtype=image.dtype,
         device=image.device,
         memory_format=torch.channels_last,
     )
-    if sizes.is_deep:
-        image = image.contiguous(memory_format=torch.channels_last)
-    zeros = image.new_zeros(max(sizes.depth, sizes.filters))
-    held = {
-        Word.IMAGE: image,
-        Word.WEIGHT: weight.contiguous(),
-        Word.SCALE: (
-            image.new_ones(sizes.filters) if scale is None else scale.contiguous()
-        ),
-        Word.SHIFT: zeros if shift is None else shift.contiguous(),
-        Word.ZEROS: zeros,
-        Word.RESULT: result,
-    }
-    if beside is not None:
-        held[Word.BESIDE] = beside.contiguous(memory_format=torch.channels_last)
-    words = {word: tensor.data_ptr() for word, tensor in held.items()}
-    words.update(zip(_PITCHES, image.stride(), strict=True))
+    *statistics, epsilon = norm or _NO_NORM
+    vectors = [_dense(one) for one in (weight, bias, *statistics)]
+    words = _words(source, [beside, result, *vectors])
+    words[Word.EPSILON] = _bits(epsilon)
     words[Word.RECTIFIED] = int(is_rectified)
-    call = _planned(sizes, torch.get_num_threads())
-    room = image.new_empty(call.floats)
-    is_finite = WINDOW_CODE.loaded().run(sizes, call, words, room.data_ptr())
-    return result if is_finite else _through_torch(*arguments)
+    room = image.new_empty(planned.call.floats)
+    code = WINDOW_CODE.loaded()
+    if code.run(planned.sizes, planned.call, words, room.data_ptr()):
+        return result
+    return _through_torch(image, weight, bias, norm, beside, how, is_rectified)
 
 
-def _sizes(image: torch.Tensor, weight: torch.Tensor, how: How) -> WindowSizes:
-    images, depth, high, wide = image.shape
-    filters, _, window_high, window_wide = weight.shape
-    window = (window_high, window_wide)
-    is_deep = depth % channel_units()[0] == 0
-    return WindowSizes(images, (high, wide), depth, filters, window, *how, is_deep)
+def _dense(tensor: torch.Tensor | None) -> torch.Tensor | None:
+    return None if tensor is None else tensor.contiguous()
+
+
+def _words(
+    image: torch.Tensor, tensors: Iterable[torch.Tensor | None]
+) -> dict[Word, int]:
+    """Return the words that tell where tensors are, and how the image lies.
+
+    Args:
+        image: The image.
+        tensors: The others, as `_TENSORS` has them, without gaps; images have their
+            channels side by side.
+    """
+    words = {Word.IMAGE: image.data_ptr()}
+    words.update(zip(_PITCHES, image.stride(), strict=True))
+    for word, one in zip(_TENSORS, tensors, strict=True):
+        if one is not None:
+            words[word] = one.data_ptr()
+    return words
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A convolution of some shapes.
+
+    Attributes:
+        sizes: Its sizes.
+        call: What native code is told of them.
+        shape: Of the result.
+    """
+
+    sizes: WindowSizes
+    call: WindowCall
+    shape: tuple[int, ...]
 
 
 @lru_cache(_MOST_CALLS)
-def _planned(sizes: WindowSizes, threads: int) -> WindowCall:
-    return WINDOW_CODE.loaded().plan(sizes, threads)
+def _planned(
+    image: Sequence[int], weight: Sequence[int], how: How, threads: int
+) -> _Planned | None:
+    """Return the convolution of some shapes, None if torch computes it."""
+    images, depth, high, wide = image
+    filters, summed, *window = weight
+    size = (window[0], window[1])
+    if summed != depth or not _may_be_native(filters, depth, size, how[2]):
+        return None
+    is_deep = depth % channel_units()[0] == 0
+    sizes = WindowSizes(images, (high, wide), depth, filters, size, *how, is_deep)
+    if min(sizes.result) < 1 or sizes.tiles < _FEWEST_TILES:
+        return None
+    call = WINDOW_CODE.loaded().plan(sizes, threads)
+    return _Planned(sizes, call, (images, filters, *sizes.result))
+
+
+@lru_cache(_MOST_CALLS)
+def _bits(number: float) -> int:
+    """Return the bits of a number as a float."""
+    (bits,) = struct.unpack("<I", struct.pack("<f", number))
+    return int(bits)
 
 
 def _through_torch(
     image: torch.Tensor,
     weight: torch.Tensor,
-    scale: torch.Tensor | None,
-    shift: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    norm: Norm | None,
     beside: torch.Tensor | None,
     how: How,
     is_rectified: bool,
 ) -> torch.Tensor:
     """Return what `convolve` does, by a sum of products."""
-    result = torch.conv2d(image, weight, None, *how)
-    if scale is not None:
-        result = result * scale.view(-1, 1, 1)
-    if shift is not None:
-        result = result + shift.view(-1, 1, 1)
+    result = torch.conv2d(image, weight, bias, *how)
+    if norm is not None:
+        mean, variance, factors, terms, epsilon = norm
+        given = (mean, variance, factors, terms)
+        result = torch.nn.functional.batch_norm(result, *given, eps=epsilon)
     if beside is not None:
         result = result + beside
     if is_rectified:
