@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import fx
 
+from magweld import generators
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.operators.effects import has_effect
 from magweld.frontend.operators.tensors import GraphInput
 from magweld.storages import storage_of
 
-PutBack = Callable[[], None]
+PutBack = generators.PutBack
 
 
 class SavedMemory(NamedTuple):
@@ -53,7 +54,8 @@ def _form_of(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 def save_generators() -> PutBack:
     """Save the states of all generators; the result makes them what they were."""
-    of_torch, of_python, of_numpy = save_torch_generators(), random.getstate(), None
+    of_torch, of_python = generators.save_generators(), random.getstate()
+    of_numpy = None
     if "numpy.random" in sys.modules:
         of_numpy = sys.modules["numpy.random"].get_state()
 
@@ -62,20 +64,6 @@ def save_generators() -> PutBack:
         random.setstate(of_python)
         if of_numpy is not None:
             sys.modules["numpy.random"].set_state(of_numpy)
-
-    return restore
-
-
-def save_torch_generators() -> PutBack:
-    """Save the states of the generators that operators draw from."""
-    of_cpu, of_gpus = torch.default_generator.get_state(), None
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        of_gpus = torch.cuda.get_rng_state_all()
-
-    def restore() -> None:
-        torch.default_generator.set_state(of_cpu)
-        if of_gpus is not None:
-            torch.cuda.set_rng_state_all(of_gpus)
 
     return restore
 
@@ -107,7 +95,7 @@ class Failing:
         """Save what may change; the result puts it back."""
         written = [tensors[place] for place in self.inputs]
         memory = {storage_of(tensor): SavedMemory.of(tensor) for tensor in written}
-        put_back = save_torch_generators() if self.draws else lambda: None
+        put_back = generators.save_generators() if self.draws else lambda: None
 
         def restore() -> None:
             for saved in memory.values():

@@ -24,6 +24,7 @@ from magweld.control_text import control_module
 from magweld.cut_graph import CompilePiece, CutGraph
 from magweld.diagnostics import MagweldError, UnsupportedError
 from magweld.frontend.operators.torch_state import torch_state
+from magweld.generators import save_generator, save_generators
 from magweld.graphs.autocast import graph_runner
 from magweld.graphs.cuts import left_to_torch
 from magweld.graphs.size_relation import SizeRelation
@@ -56,7 +57,7 @@ from magweld.runtime.program import LoadedProgram
 from magweld.runtime.service import CompileService, decode_answer
 from magweld.short_repr import short_repr
 from magweld.sized_graph import SizedForm, SizedGraph
-from magweld.stand_by import StandBy
+from magweld.stand_by import PutBack, StandBy
 from magweld.targets import Backend, device, parse_target
 from magweld.targets.catalog import HOST
 from magweld.tiers import Compiled, Race, TieredGraph, Tiers, Work, exit_gate
@@ -139,12 +140,13 @@ class CompiledGraph:
             ResultMismatchError: The call is checked, and eager gives other results.
         """
         if self._direct is not None and len(inputs) == len(self.imported.arguments):
+            put_back = self._save and self._save()
             try:
                 return self._direct(self.loaded(inputs))
             except Exception as error:
                 if self.stand_by is None:
                     raise
-                return self.stand_by.answer(inputs, error)
+                return self.stand_by.answer(inputs, error, put_back)
         if self.reference is not None:
             return run_checked(self._run, self.reference, inputs)
         return self._run(inputs)
@@ -156,29 +158,35 @@ class CompiledGraph:
         """
         if self._direct is None or len(inputs) != len(self.imported.arguments):
             return self(*inputs)
+        put_back = self._save and self._save()
         try:
             return self._direct(self.loaded.call_alike(inputs))
         except Exception as error:
             if self.stand_by is None:
                 raise
-            return self.stand_by.answer(inputs, error)
+            return self.stand_by.answer(inputs, error, put_back)
 
     @functools.cached_property
-    def _direct(self) -> type[list[Tensor] | tuple[Tensor, ...]] | None:
-        """What the results make up if nothing else is to do around the program."""
+    def _save(self) -> Callable[[], PutBack] | None:
+        return None if self.stand_by is None else self.stand_by.save
+
+    @functools.cached_property
+    def _direct(self) -> Callable[[list[Tensor]], Any] | None:
+        """What ends a call if nothing else is to do around the program."""
         if self.reference is not None or not self.loaded.results_are_fresh:
             return None
         outputs = len(self.imported.epilogue.outputs)
         return self.imported.direct if outputs == len(self.program.results) else None
 
     def _run(self, inputs: Sequence[Tensor]) -> Any:
+        put_back = self._save and self._save()
         try:
             results = self.loaded(self.imported.prepare(inputs))
         except Exception as error:
             # Nothing was written: whatever it is, the user sees what torch does.
             if self.stand_by is None:
                 raise
-            return self.stand_by.answer(inputs, error)
+            return self.stand_by.answer(inputs, error, put_back)
         fresh = self.loaded.results_are_fresh
         return self.imported.finish(inputs, results, fresh=fresh)
 
@@ -544,7 +552,9 @@ def _sized(
             imported=imported,
             program=program,
             loaded=loaded,
-            stand_by=StandBy(lambda *tensors: reference(*tensors, *numbers)),
+            stand_by=StandBy(
+                lambda *tensors: reference(*tensors, *numbers), compiled._save
+            ),
         )
         arena_bytes = program.arena_bytes if loaded.has_own_arena else 0
         return SizedForm(form, len(relation.shapes), arena_bytes)
@@ -665,7 +675,11 @@ class _Making:
         seconds = time.perf_counter() - start
         _COMPILES.info("%s: ready after %.3f s", self.name, seconds)
         reference = self.graph if env.CHECK.get() else None
-        stand_by = StandBy(graph_runner(self.graph))
+        save = None
+        if imported.draws:
+            on_cpu = self.machine is HOST_MACHINE
+            save = save_generator if on_cpu else save_generators
+        stand_by = StandBy(graph_runner(self.graph), save)
         compiled = CompiledGraph(
             imported, program, loaded, self.options, reference, stand_by
         )

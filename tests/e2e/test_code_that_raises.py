@@ -28,9 +28,17 @@ class FaultyCode:
         self.calls = 0
         self._monkeypatch = monkeypatch
 
-    def begin(self) -> None:
-        def raises(*_: Any) -> Any:
+    def begin(self, late: bool = False) -> None:
+        """Let code raise before it does anything, or after it has done all.
+
+        What code writes to is written behind it.
+        """
+        run = LoadedProgram._run
+
+        def raises(*arguments: Any) -> Any:
             self.calls += 1
+            if late:
+                run(*arguments)
             raise RuntimeError("no memory for an arena")
 
         self._monkeypatch.setattr(LoadedProgram, "_run", raises)
@@ -62,20 +70,31 @@ def two_parts(x: Tensor, state: Tensor) -> Tensor:
     return torch.relu(x - state) * 2
 
 
+def drawn(x: Tensor, state: Tensor) -> list[Tensor]:
+    dropped = F.dropout(torch.tanh(x * 2), 0.5)
+    state.add_(torch.rand(6))
+    return [dropped + 1, torch.rand_like(x) * 2, torch.relu(x - state).sum(0)]
+
+
 def check(
     fast: Traced,
     program: Program,
     faulty: FaultyCode,
     sizes: list[int],
     before: int = BEFORE,
+    late: bool = False,
 ) -> None:
     state, expected_state = torch.zeros(6), torch.zeros(6)
     for number, size in enumerate(sizes):
         if number == before:
-            faulty.begin()
+            faulty.begin(late)
         x = torch.randn(size, 6)
+        torch.manual_seed(number)
         expected = program(x, expected_state)
+        drawn_next = torch.rand(3)
+        torch.manual_seed(number)
         result = fast(x, state)
+        assert torch.equal(torch.rand(3), drawn_next)
         torch.testing.assert_close(result, expected)
         torch.testing.assert_close(state, expected_state)
     assert faulty.calls
@@ -97,6 +116,30 @@ def test_torch_answers(program: Program, faulty: FaultyCode) -> None:
         )
         or program is beside_torch
     )
+
+
+@pytest.mark.filterwarnings("ignore:backend-failed")
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_torch_draws_what_code_has_drawn(dynamic: bool, faulty: FaultyCode) -> None:
+    fast = trace(drawn, compile="now", dynamic={"x": True} if dynamic else "auto")
+    sizes = [4, 6, 9, 5, 8, 11, 7, 9, 7, 7] if dynamic else [5] * 9
+    check(fast, drawn, faulty, sizes, before=6, late=True)
+
+
+@pytest.mark.filterwarnings("ignore:backend-failed")
+def test_training_draws_what_code_has_drawn(faulty: FaultyCode) -> None:
+    model = nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.5), nn.Linear(8, 3))
+    fast = trace(model, compile="now")
+    for number in range(BEFORE + BEHIND):
+        x = torch.randn(5, 6)
+        if number == BEFORE:
+            faulty.begin(late=True)
+        torch.manual_seed(number)
+        expected = torch.autograd.grad(model(x).pow(2).sum(), [*model.parameters()])
+        torch.manual_seed(number)
+        found = torch.autograd.grad(fast(x).pow(2).sum(), [*model.parameters()])
+        torch.testing.assert_close(found, expected)
+    assert faulty.calls
 
 
 @pytest.mark.filterwarnings("ignore:backend-failed")

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 from torch.autograd.grad_mode import _unsafe_preserve_version_counter
+from torch.autograd.graph import increment_version
 from torch.utils import _pytree as pytree
 
 from magweld.short_repr import short_repr
@@ -211,8 +212,10 @@ class Buffer:
         """Return the filled memory as a tensor of one dimension."""
         devices = [results[number].device for number, _ in self.fills]
         memory = torch.empty(self.count, dtype=self.dtype, device=devices[0])
+        # Outputs count the writes of the program, and not these.
+        uncounted = memory.data
         for result, window in self.fills:
-            window.fill(memory, results[result])
+            window.fill(uncounted, results[result])
         return memory
 
 
@@ -228,6 +231,8 @@ class Epilogue:
         carried: Results that have another dtype in compiled code, and torch's dtype.
         silently: Inputs whose versions do not count the writes, as with `x.data += 1`.
         creations: Positions of outputs and what `creation_of` them is in eager.
+        versions: Positions of new outputs and how many writes they count in eager.
+        further: Inputs and how many writes they count beside one.
     """
 
     __repr__ = short_repr
@@ -239,6 +244,8 @@ class Epilogue:
     carried: tuple[tuple[int, torch.dtype], ...] = ()
     silently: frozenset[int] = frozenset()
     creations: tuple[tuple[int, str], ...] = ()
+    versions: tuple[tuple[int, int], ...] = ()
+    further: tuple[tuple[int, int], ...] = ()
 
     def finish(
         self,
@@ -259,6 +266,8 @@ class Epilogue:
         else:
             results = results if fresh else _fresh(results, inputs)
             outputs = [results[number] for number in self._plain]
+        if self.versions:
+            set_versions(outputs, self.versions)
         if self._sequence is not None:
             return self._sequence(outputs)
         return pytree.tree_unflatten(outputs, self.structure)
@@ -275,6 +284,8 @@ class Epilogue:
             results = results if fresh else _fresh(results, inputs)
             for input, result in self.writes:
                 self._write(inputs[input], results[result], input in self.silently)
+            for input, count in self.further:
+                increment_version([inputs[input]] * count)
             buffers = [buffer.make(results) for buffer in self.buffers]
         # In the caller's mode: torch refuses to write to a view that was made without
         # gradients where they are recorded.
@@ -338,6 +349,19 @@ class Epilogue:
         return (
             self.structure.type if flat and self.structure.type in _SEQUENCES else None
         )
+
+
+def set_versions(tensors: Sequence[Any], versions: Sequence[tuple[int, int]]) -> None:
+    """Let new tensors count the writes that eager has made to them.
+
+    Args:
+        tensors: Some tensors.
+        versions: Positions of tensors and what they count.
+    """
+    for position, version in versions:
+        tensor = tensors[position]
+        if not tensor.is_inference():
+            torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
 
 
 def _no_view(tensor: Tensor, own: bool) -> Tensor:

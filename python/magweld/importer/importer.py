@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from magweld.importer.capture import (
 )
 from magweld.importer.decompositions import DECOMPOSITIONS
 from magweld.importer.dtypes import IMPORTED, carried, is_carried
-from magweld.importer.epilogue import Epilogue
+from magweld.importer.epilogue import Epilogue, set_versions
 from magweld.importer.external_code import ExternalCode
 from magweld.importer.externals import External, find_externals, index_checks_of
 from magweld.importer.fixed import evaluate_fixed
@@ -34,7 +34,7 @@ from magweld.importer.inner_extents import (
 )
 from magweld.importer.inner_look_ups import expand_inner_look_ups
 from magweld.importer.joined_rows import JoinedRows
-from magweld.importer.nodes import REASON, tensors_of
+from magweld.importer.nodes import REASON, is_random, tensors_of
 from magweld.importer.observation import as_recorded, observe
 from magweld.importer.placing import CPU, made_on, placed_graph
 from magweld.importer.planning import plan_epilogue
@@ -54,6 +54,15 @@ from magweld.short_repr import short_repr
 
 _CONSTANT = StandIns()
 PLAIN_CLASSES = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+
+
+def _counted(
+    sequence: Callable[[list[torch.Tensor]], Any],
+    versions: Sequence[tuple[int, int]],
+    results: list[torch.Tensor],
+) -> Any:
+    set_versions(results, versions)
+    return sequence(results)
 
 
 @dataclass(frozen=True)
@@ -99,15 +108,18 @@ class ImportedGraph:
         return arguments
 
     @property
-    def direct(self) -> type[list[torch.Tensor] | tuple[torch.Tensor, ...]] | None:
-        """List or tuple, if that of the results is what a call returns; or None.
+    def direct(self) -> Callable[[list[torch.Tensor]], Any] | None:
+        """What makes the results a list or tuple, if that is what a call returns.
 
         The arguments are then the first inputs in order, as they are. The results must
         be no inputs, and not share memory.
         """
         in_order = self.arguments == tuple(range(len(self.arguments)))
         as_they_are = in_order and not self.constants and not self.converted
-        return self.epilogue.sequence_of_results if as_they_are else None
+        sequence = self.epilogue.sequence_of_results if as_they_are else None
+        if sequence is None or not self.epilogue.versions:
+            return sequence
+        return functools.partial(_counted, sequence, self.epilogue.versions)
 
     def finish(
         self,
@@ -152,6 +164,11 @@ class ImportedGraph:
     def index_checks(self) -> dict[str, NativeCheck]:
         """The externals that check or sort indices, by node name."""
         return index_checks_of(self.externals)
+
+    @property
+    def draws(self) -> bool:
+        """Whether a call draws random numbers."""
+        return any(map(is_random, self.aten.graph.nodes))
 
     @property
     def reasons(self) -> list[str]:

@@ -89,16 +89,23 @@ class Observation:
         inputs: Facts of each input before the run.
         outputs: Leaves of the output in order; what is no tensor stands for itself.
         structure: How the leaves make up the output.
-        silently: Inputs whose version is what it was, whether or not they were written.
+        counts: How many writes each input counts, 1 for those of inference.
         uncounted: Outputs on the memory of an input whose version does not count what
             is written to them, as with `x.data`.
+        versions: How many writes each output counts, 0 for what is no tensor.
     """
 
     inputs: tuple[TensorFacts, ...]
     outputs: tuple[TensorFacts | object, ...]
     structure: Any
-    silently: frozenset[int] = frozenset()
-    uncounted: frozenset[int] = frozenset()
+    counts: tuple[int, ...]
+    uncounted: frozenset[int]
+    versions: tuple[int, ...]
+
+    @property
+    def silently(self) -> frozenset[int]:
+        """Inputs that count no writes, whether or not they were written."""
+        return frozenset(n for n, count in enumerate(self.counts) if not count)
 
 
 class GraphRunner(fx.Interpreter):
@@ -252,13 +259,15 @@ def observe(
     outputs = tuple(
         _facts(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves
     )
-    silently = frozenset(
-        number
-        for number, (fake, version) in enumerate(zip(fakes, versions, strict=True))
-        if not fake.is_inference() and _version(fake) == version
+    pairs = zip(fakes, versions, strict=True)
+    counts = tuple(
+        1 if fake.is_inference() else fake._version - version for fake, version in pairs
+    )
+    results = tuple(
+        _version(leaf) if isinstance(leaf, torch.Tensor) else 0 for leaf in leaves
     )
     uncounted = frozenset(n for n, t in enumerate(leaves) if _is_uncounted(t, fakes))
-    return Observation(before, outputs, structure, silently, uncounted)
+    return Observation(before, outputs, structure, counts, uncounted, results)
 
 
 def _is_uncounted(output: Any, inputs: Sequence[torch.Tensor]) -> bool:

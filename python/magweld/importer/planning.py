@@ -68,6 +68,8 @@ def plan_epilogue(
         tuple(planner.carried()),
         observation.silently,
         tuple(planner.creations.items()),
+        tuple(planner.versions.items()),
+        tuple((n, count - 1) for n in written if (count := observation.counts[n]) > 1),
     )
 
 
@@ -84,6 +86,7 @@ class _Planner:
     buffer_of: dict[int, int] = field(default_factory=dict)
     position_of: dict[int, int] = field(default_factory=dict)
     creations: dict[int, str] = field(default_factory=dict)
+    versions: dict[int, int] = field(default_factory=dict)
 
     def add(self, leaf: fx.Node | object, facts: TensorFacts | object) -> None:
         """Plan the next output."""
@@ -91,10 +94,14 @@ class _Planner:
             self.outputs.append(ConstantOutput(facts))
             return
         assert isinstance(leaf, fx.Node), f"a tensor output without a node: {leaf}"
+        position = len(self.outputs)
         self.outputs.append(self._of_input(facts) or self._of_output(leaf, facts))
+        version = self.observation.versions[position]
+        if version and isinstance(self.outputs[-1], (BufferOutput, ResultOutput)):
+            self.versions[position] = version
         if facts.creation and not isinstance(self.outputs[-1], SameOutput):
-            self.creations[len(self.outputs) - 1] = facts.creation
-        self.position_of.setdefault(facts.identity, len(self.outputs) - 1)
+            self.creations[position] = facts.creation
+        self.position_of.setdefault(facts.identity, position)
 
     def shared(self, node: fx.Node) -> int:
         """Return the number of a result that is only read."""

@@ -101,6 +101,7 @@ def _is_alike(ours: Epilogue, theirs: Epilogue) -> bool:
         and new.issuperset(kinds[0])
         and not any(around)
         and ours.creations == theirs.creations
+        and ours.versions == theirs.versions
         and ours.structure == theirs.structure
     )
 

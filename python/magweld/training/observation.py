@@ -94,7 +94,8 @@ class Form:
         window = Window(self.shape, self.stride, self.offset)
         count = self.memory // self.dtype.itemsize
         memory = torch.empty(count, dtype=self.dtype, device=self.device)
-        window.fill(memory, values)
+        # Outputs count the writes of the program, and not this one.
+        window.fill(memory.data, values)
         return window.of(memory)
 
 
@@ -107,7 +108,9 @@ class TrainingFacts:
         values: The computed outputs.
         intermediate: Numbers of those that another one follows from.
         written: Inputs that are written to.
-        silently: Those of them that are written without their version being counted.
+        silently: Those of them that do not count it.
+        further: Those that count several writes, and how many beside one.
+        versions: Numbers of computed outputs, and how many writes they count.
         draws: Number of elements of each draw of random numbers, in order.
     """
 
@@ -116,6 +119,8 @@ class TrainingFacts:
     intermediate: tuple[int, ...]
     written: tuple[int, ...]
     silently: frozenset[int]
+    further: tuple[tuple[int, int], ...]
+    versions: tuple[tuple[int, int], ...]
     draws: tuple[int, ...]
 
 
@@ -175,13 +180,22 @@ def observe_training(
     results = run_with_gradients(GraphRunner(graph), mode, watch, fakes)
     written = _written(inputs, fakes, watch)
     outputs, forms = _outputs(fakes, results)
-    silently = frozenset(i for i in written if fakes[i]._version == versions[i])
+    counts = [(i, fakes[i]._version - versions[i]) for i in written]
+    counted = [(n, results[form.position]._version) for n, form in enumerate(forms)]
     with torch.enable_grad(), mode:
         for form in forms:
             _require_writable(results[form.position])
     intermediate = _intermediate(graph, inputs, forms)
-    draws = tuple(watch.draws)
-    return TrainingFacts(outputs, forms, intermediate, written, silently, draws)
+    return TrainingFacts(
+        outputs,
+        forms,
+        intermediate,
+        written,
+        silently=frozenset(i for i, count in counts if not count),
+        further=tuple((i, count - 1) for i, count in counts if count > 1),
+        versions=tuple((n, version) for n, version in counted if version),
+        draws=tuple(watch.draws),
+    )
 
 
 def run_with_gradients(

@@ -15,10 +15,11 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch._subclasses import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.autograd.grad_mode import _unsafe_preserve_version_counter
+from torch.autograd.graph import increment_version
 from torch.utils._python_dispatch import _disable_current_modes
 
 from magweld.frontend.operators.watch import OperatorWatch
-from magweld.importer.epilogue import as_created
+from magweld.importer.epilogue import as_created, set_versions
 from magweld.importer.observation import GraphRunner
 from magweld.reports import joined_reports, joined_texts
 from magweld.short_repr import short_repr
@@ -81,6 +82,8 @@ class TrainingGraph:
             _write(facts, inputs, made[count:])
             dense = _place(facts.values, made)
             made[:count] = map(_no_view, made[:count])
+            # Before autograd keeps some of them, with their versions.
+            set_versions(made, facts.versions)
         passed: dict[int, Tensor] = {}
         kinds: dict[str, Any] = {"input": inputs, "result": made, "passed": passed}
         for number, stage in enumerate(self.halves.stages):
@@ -365,6 +368,8 @@ def _write(
                 target.copy_(value)
         else:
             target.copy_(value)
+    for number, count in facts.further:
+        increment_version([inputs[number]] * count)
 
 
 @torch.enable_grad()
