@@ -56,6 +56,7 @@ class Builder:
         self._graph = graph
         self._stability = Stability(graph.snapshots)
         self._variables: dict[int, str] = {}
+        self._named: list[tuple[str, Node]] = []
         self._shares = False
 
     def _leaf(self, source: Any) -> str:
@@ -196,6 +197,7 @@ class Builder:
             expected = f"is {shown(value)}"
         elif first:
             self._variables[id(target.obj)] = read
+            self._named.append((read, target))
             test = emit.type_is(names, read, type(value))
             expected = f"has type {type(value).__qualname__}"
         else:
@@ -296,11 +298,7 @@ class Builder:
 
     def _shortcut(self, run: Callable[..., Any], result: Sequence[str]) -> Shortcut:
         stability = self._stability
-        stable = [
-            variable
-            for key, variable in self._variables.items()
-            if stability.is_stable(self._graph.nodes[key])
-        ]
+        stable = [name for name, node in self._named if stability.is_stable(node)]
 
         # Nothing that outlives the recording may hold on to the objects of the run.
         def collect(args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:

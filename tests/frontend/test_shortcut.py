@@ -317,3 +317,28 @@ def test_parts_that_are_exchanged_twice() -> None:
     assert was not in map(id, made)
     inner.__defaults__ = made[0]
     assert torch.equal(traced(x), model(x))
+
+
+class Reader(nn.Module):
+    """Has a generator that a call asks about and does not run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = self.first = (number for number in range(9))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Tell whether the generator is the first one."""
+        return x * 2 if self.rows is self.first else x * 3
+
+
+def test_generators_from_before_the_run() -> None:
+    model, x = Reader(), torch.ones(2)
+    traced = frontend.trace(model, backend="eager")
+    for _ in range(4):
+        assert torch.equal(traced(x), x * 2)
+    assert traced.stats()["hits"] == 3
+    assert not traced.breaks
+    model.rows = (number for number in range(9))
+    for _ in range(3):
+        assert torch.equal(traced(x), x * 3)
+    assert next(model.first) == 0
