@@ -130,7 +130,8 @@ _C = """
     {h}.dim() == 2
     {h}.requires_grad
 """
-# Conditions that are false in the end when `@` shrinks; `^` is another tensor.
+# Conditions that are false in the end when `@` shrinks, and of nan; `^` is another
+# tensor.
 _SHRINKING = """
     (@.abs() > 1).any()
     (@.abs() > 0.5).any()
@@ -273,7 +274,7 @@ _LOOPS = """
 
     while True:
         @ = @.clamp(-9, 9) * 0.4
-        if @.abs().max() < 1:
+        if not @.abs().max() >= 1:
             break
         ^ = ^ + n
 """
@@ -326,8 +327,9 @@ _COMPOUND = """
     else:
         m = {H}
 
-    {=K} = 0
-    while {k} < 3:
+    turns, {=K} = 0, 0
+    while turns < 3:
+        turns += 1
         {k} += 1
         {*}
         if {C}:

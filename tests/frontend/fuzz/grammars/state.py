@@ -568,7 +568,8 @@ COMPOUND = (
     "for {=F} in produce({N}[:3]):\n    {*}\n    if {B}:\n        break",
     "for {=F} in guarded([*{N}]):\n    {*}\n    if {B}:\n        break",
     "for {=F} in {N}[:4]:\n    if {B}:\n        continue\n    {*}\nelse:\n    {*}",
-    "{=I} = 0\nwhile {i} < 3:\n    {i} += 1\n    {*}\n    if {B}:\n        break",
+    "turns, {=I} = 0, 0\nwhile turns < 3:\n    turns += 1\n    {i} += 1\n"
+    "    {*}\n    if {B}:\n        break",
     "try:\n    {*}\nfinally:\n    {*}",
     "try:\n    {=F} = TABLE[{Z}]\n    {*}\nexcept KeyError as error:\n    {*}",
     "try:\n    {*}\n    raise ValueError({Z})\nexcept ValueError as error:\n    {*}",
