@@ -36,6 +36,8 @@ OPERATORS: dict[str, Function] = {
     "masked fill": lambda x, n: x.masked_fill(MASK, n),
     "where": lambda x, n: torch.where(MASK, x, n),
     "where not": lambda x, n: torch.where(MASK, n, x),
+    "where either": lambda x, n: torch.where(MASK, n, n),
+    "where row": lambda x, n: torch.where(MASK.view(4, 8), x[:8], n),
     "index fill": lambda x, n: x.index_fill(0, PLACES, n),
     "scatter": lambda x, n: x.scatter(0, PLACES, n),
     "masked scatter": lambda x, n: x.masked_scatter(MASK, torch.full_like(x, n)),
@@ -47,8 +49,20 @@ OPERATORS: dict[str, Function] = {
     "equal": lambda x, n: x == n,
     "less": lambda x, n: x < n,
     "greater": lambda x, n: n > x,
+    "at most": lambda x, n: x <= n,
+    "not equal": lambda x, n: x != n,
+    "at least": lambda x, n: x.clamp(n),
+    "no more than": lambda x, n: x.clamp(max=n),
+    "between": lambda x, n: x.clamp(True, n),
     "is in": torch.isin,
 }
+
+
+GENERATED = (
+    *("full", "full truths", "where", "where not", "where either", "where row"),
+    *("equal", "less", "greater", "at most", "not equal"),
+    *("at least", "no more than", "between"),
+)
 
 
 def taken(x: Tensor, numbers: tuple[Any, ...]) -> dict[str, Callable[[Tensor], Tensor]]:
@@ -83,3 +97,36 @@ def test_numbers_become_elements(dtype: torch.dtype, whole: bool) -> None:
         if difference:
             wrong[name] = difference
     assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.bool, torch.int32, torch.int64, torch.float64], ids=str
+)
+def test_no_number_leaves_an_operator_to_torch(dtype: torch.dtype) -> None:
+    x = extremes(dtype)
+    functions = {
+        name: function
+        for name, function in taken(x, (True, -1, 2**31, -(2**40), 0.5, -0.0)).items()
+        if name.rpartition(" ")[0] in GENERATED
+    }
+    graph = fx.symbolic_trace(lambda x: tuple(f(x) for f in functions.values()))
+    compiled = compile_graph(graph, [x])
+    assert compiled.imported.externals == {}  # type: ignore[attr-defined]
+    for function, found in zip(functions.values(), compiled(x.clone()), strict=True):
+        assert not problem(found, function(x))
+
+
+@pytest.mark.parametrize(
+    "left", [torch.bool, torch.int32, torch.float16, torch.float32]
+)
+@pytest.mark.parametrize("right", [torch.bool, torch.int64, torch.bfloat16])
+def test_choices_between_types(left: torch.dtype, right: torch.dtype) -> None:
+    def choose(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return torch.where(x > 1, x, y), torch.where(x > 1, y, x)
+
+    x, y = torch.tensor([1, 3, 0, 2047]).to(left), torch.tensor([2, -7, 0, 9]).to(right)
+    compiled = compile_graph(fx.symbolic_trace(choose), [x, y])
+    assert compiled.imported.externals == {}  # type: ignore[attr-defined]
+    for found, expected in zip(compiled(x, y), choose(x, y), strict=True):
+        assert found.dtype is expected.dtype
+        assert torch.equal(found, expected)

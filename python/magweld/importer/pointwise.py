@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -19,9 +19,23 @@ from magweld.importer.halves import is_on_gpu, nearest_half
 
 aten = torch.ops.aten
 
+_VECTOR_BYTES: Final = {"AVX512": 64, "AVX2": 32}
+"""Bytes of a vector of torch's kernels, by what they were chosen for."""
+
 
 def _number(value: Any, dtype: torch.dtype) -> Tensor:
     return torch.scalar_tensor(value, dtype=dtype)
+
+
+def _is_short(*tensors: Tensor) -> bool:
+    """Tell whether torch computes all elements one by one: they fill no vector.
+
+    The last elements of a tensor, which do not either, count as the others do here.
+    """
+    width = _VECTOR_BYTES.get(torch.backends.cpu.get_cpu_capability(), 0)
+    if is_on_gpu(*tensors) or len({t.shape for t in tensors if t.dim()}) > 1:
+        return False
+    return all(t.numel() * t.element_size() < width for t in tensors)
 
 
 def _compared(operator: OpOverload) -> Callable[..., Any]:
@@ -29,8 +43,7 @@ def _compared(operator: OpOverload) -> Callable[..., Any]:
 
     def compare(x: Tensor, number: Any) -> Any:
         dtype = torch.result_type(x, number)
-        if dtype is torch.bool or not _represents(dtype, number):
-            return NotImplemented
+        number = _wrapped(number, dtype)
         # Whether torch rounds the number first is not known for equality on GPUs.
         if dtype in HALVES and is_on_gpu(x) and nearest_half(number, dtype) != number:
             return NotImplemented
@@ -51,11 +64,12 @@ def _ordered(operator: OpOverload) -> Callable[..., Any]:
     return compare
 
 
-def _represents(dtype: torch.dtype, number: Any) -> bool:
-    if dtype.is_floating_point:
-        return True
+def _wrapped(number: Any, dtype: torch.dtype) -> Any:
+    """Return a number as torch has it in a type: beyond the range of integers less."""
+    if dtype.is_floating_point or dtype is torch.bool:
+        return number
     limits = torch.iinfo(dtype)
-    return bool(limits.min <= number <= limits.max)
+    return (int(number) - limits.min) % (1 << limits.bits) + limits.min
 
 
 def _equal(x: Tensor, y: Tensor) -> Any:
@@ -85,7 +99,7 @@ def _clamp(x: Tensor, low: Any = None, high: Any = None) -> Any:
     if low is not None and high is not None:
         dtype = torch.promote_types(dtype, torch.result_type(x, low))
     if not dtype.is_floating_point:
-        return NotImplemented
+        return _clamp_whole(x, low, high, dtype)
     if any(isinstance(bound, float) and math.isnan(bound) for bound in (low, high)):
         return torch.full_like(x, math.nan, dtype=dtype)
     x = x.to(dtype)
@@ -96,6 +110,15 @@ def _clamp(x: Tensor, low: Any = None, high: Any = None) -> Any:
         bound = _number(high, dtype)
         x = torch.where(aten.gt.Tensor(x, bound), bound, x)
     return x
+
+
+def _clamp_whole(x: Tensor, low: Any, high: Any, dtype: torch.dtype) -> Any:
+    """Make truths numbers, of which alone the lowering knows."""
+    kinds = {type(low), type(high)}
+    if dtype is torch.bool or (x.dtype is dtype and bool not in kinds):
+        return NotImplemented
+    bounds = (bound if bound is None else int(bound) for bound in (low, high))
+    return aten.clamp.default(x.to(dtype), *bounds)
 
 
 def _clamp_max(x: Tensor, high: Any) -> Any:
@@ -110,6 +133,9 @@ def _extreme(exceeds: OpOverload) -> Callable[..., Any]:
         if not dtype.is_floating_point:
             return NotImplemented
         x, y = x.to(dtype), y.to(dtype)
+        # Of zeros of two signs torch takes the second in vectors, else the first.
+        if _is_short(x, y):
+            x, y = y, x
         chosen = torch.where(exceeds(x, y), x, y)
         return torch.where(aten.ne.Tensor(x, x), x, chosen)
 
@@ -169,9 +195,18 @@ def _softshrink(x: Tensor, lambd: Any = 0.5) -> Any:
     if not x.is_floating_point():
         return NotImplemented
     width = _number(lambd, x.dtype)
-    inside = torch.where(aten.ne.Tensor(x, x), x, _number(0.0, x.dtype))
+    zero = _number(0.0, x.dtype)
+    # In vectors torch loses the sign of what becomes zero.
+    inside = x * zero if _is_short(x) else torch.where(aten.ne.Tensor(x, x), x, zero)
     shrunk = torch.where(aten.lt.Tensor(x, -width), x + width, inside)
     return torch.where(aten.gt.Tensor(x, width), x - width, shrunk)
+
+
+def _where(condition: Tensor, x: Tensor, y: Tensor) -> Any:
+    if x.dtype is y.dtype:
+        return NotImplemented
+    dtype = torch.result_type(x, y)
+    return torch.where(condition, x.to(dtype), y.to(dtype))
 
 
 def _reciprocal(x: Tensor) -> Any:
@@ -218,6 +253,7 @@ _OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.reciprocal.default: _reciprocal,
     aten.softshrink.default: _softshrink,
     aten.trunc.default: _trunc,
+    aten.where.self: _where,
 }
 
 # They choose between numbers, and round those that they are given.
@@ -235,6 +271,7 @@ _CHOICES: frozenset[OpOverload] = frozenset(
         aten.le.Scalar,
         aten.lt.Scalar,
         aten.ne.Scalar,
+        aten.where.self,
     }
 )
 

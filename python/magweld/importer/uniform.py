@@ -67,6 +67,8 @@ def _element(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> torch.Tensor 
     if node.target in _FILLS:
         return _shaped(_filled(node), node)
     operands = node.all_input_nodes
+    if node.target is aten.where.self and operand(node) not in known:
+        return _chosen(node, known)
     if not operands or not all(source in known for source in operands):
         return None
     if node.target in _MOVES:
@@ -76,6 +78,18 @@ def _element(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> torch.Tensor 
     arguments = fx.map_arg((node.args, node.kwargs), known.__getitem__)
     target: Any = node.target
     return _shaped(target(*arguments[0], **arguments[1]), node)
+
+
+def _chosen(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> torch.Tensor | None:
+    """Return what a choice gives whichever way it falls, if that is known."""
+    branches = [known.get(operand(node, place)) for place in (1, 2)]
+    dtype = values_of(node).dtype
+    one, other = (x if x is None else x.to(dtype).reshape(1) for x in branches)
+    if one is None or other is None:
+        return None
+    same = torch.allclose(one, other, 0, 0, equal_nan=True)
+    same = same and torch.equal(one.signbit(), other.signbit())
+    return _shaped(one, node) if same else None
 
 
 def _is_elementwise(node: fx.Node) -> bool:
