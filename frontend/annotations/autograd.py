@@ -8,7 +8,7 @@ itself keeps compilers out of them. Split further inside, they would leave many 
 from __future__ import annotations
 
 import functools
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, Final
 
 import torch
@@ -16,6 +16,7 @@ import torch.utils.checkpoint
 from torch.autograd.function import FunctionCtx
 
 from magweld.frontend.annotations.torch_functions import query
+from magweld.frontend.annotations.transforms import inner_code
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
     Annotation,
@@ -163,13 +164,6 @@ AUTOGRAD: Final[Entries] = (
 )
 
 
-def _inner(function: Any) -> CodeType:
-    """Return the code of the functions that a decorator makes."""
-    return next(
-        item for item in function.__code__.co_consts if isinstance(item, CodeType)
-    )
-
-
 _BACKWARD: Final = (
     torch.Tensor.backward,
     torch.autograd.backward,
@@ -177,23 +171,11 @@ _BACKWARD: Final = (
     torch.nn.utils.clip_grad_value_,
 )
 
-# They return functions, which are called later, or transform at once.
-_MAKERS: Final = ("functionalize", "grad", "grad_and_value", "jacfwd", "jacrev", "vmap")
-_TRANSFORMS: Final = ("jvp", "linearize", "vjp")
-
 TRAINING: Final[Entries] = (
     (torch.autograd.grad, _gradients),
     *((function, refused("autograd-graph")) for function in _BACKWARD),
     # By code, as the decorators make a function for each use: those of the optimizers'
     # steps, and of all that `torch.compile` leaves out.
-    (_inner(torch.optim.Optimizer.profile_hook_step), refused("autograd-graph")),
+    (inner_code(torch.optim.Optimizer.profile_hook_step), refused("autograd-graph")),
     (torch.utils.checkpoint.checkpoint.__code__, refused("native-call")),
-    *(
-        (
-            _inner(getattr(torch.func, name)),
-            refused("native-call", f"torch.func.{name}"),
-        )
-        for name in _MAKERS
-    ),
-    *((getattr(torch.func, name), refused("native-call")) for name in _TRANSFORMS),
 )

@@ -95,7 +95,7 @@ def _checkpoint(observer: Observer, call: NativeCall) -> None:
     observer.calls_native = True
     if prepare_callback(observer, given.function):
         raise _refused("of native code")
-    shown = Shown(observer, _function_of(given.function))
+    shown = Shown(observer, function_of(given.function))
     session.shown.append(shown)
     session.operators.follow(False)
     observer.awaits_operator = call.name
@@ -140,15 +140,15 @@ def _check(session: Session, given: _Given) -> None:
         raise _refused("on several devices, which warns")
 
 
-def _function_of(function: Any) -> FunctionType:
+def function_of(function: Any) -> FunctionType:
     """Return the function of Python that runs when something is called."""
     kind = type(function)
     if kind in (MethodType, functools.partial):
         inner = function.__func__ if kind is MethodType else function.func
-        return _function_of(inner)
+        return function_of(inner)
     found = function if kind is FunctionType else find_in_mro(kind, "__call__")
     if type(found) is not FunctionType or found.__code__.co_flags & SUSPENDABLE:
-        raise _refused(f"of an object of {kind.__qualname__}")
+        raise StopRecordingError("native-call", f"object of {kind.__qualname__}")
     return found
 
 

@@ -24,6 +24,7 @@ from magweld.frontend.annotations.torch_modules import (
     TORCH_MODULES,
     dynamo_entries,
 )
+from magweld.frontend.annotations.transforms import TRANSFORMS, mode_entries
 from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.annotations.user_rules import user_entries
 from magweld.frontend.capture.build_record import Capture, Run
@@ -54,15 +55,16 @@ from magweld.frontend.session.session import Session
 
 def shipped_annotations() -> AnnotationTable:
     """Return the table of all annotations that ship with the front end."""
-    return _annotations(DYNAMO_MODULE in sys.modules)
+    return _annotations(DYNAMO_MODULE in sys.modules, bool(mode_entries()))
 
 
 @functools.cache
-def _annotations(beside_dynamo: bool) -> AnnotationTable:
-    dynamo = (dynamo_entries(),) if beside_dynamo else ()
+def _annotations(beside_dynamo: bool, knows_mode: bool) -> AnnotationTable:
+    dynamo = (dynamo_entries(), mode_entries()) if beside_dynamo else ()
     classes = (*TORCH_CLASSES, *TORCH_MODULES, *MODULE_CALLS)
     torch_entries = (TORCH, RANDOMNESS, classes, AUTOGRAD, AUTOCAST, TRAINING)
-    return AnnotationTable(CORE, ARRAYS, *torch_entries, *dynamo, CHECKPOINTS)
+    functional = (CHECKPOINTS, TRANSFORMS)
+    return AnnotationTable(CORE, ARRAYS, *torch_entries, *dynamo, *functional)
 
 
 @functools.cache

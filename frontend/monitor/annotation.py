@@ -70,11 +70,13 @@ class NativeCall(NamedTuple):
         name: Readable name of the callable.
         args: Positional arguments.
         kwargs: Keyword arguments.
+        function: The callable, if it is a function of Python.
     """
 
     name: str
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    function: Any = None
 
 
 Rule = Callable[["Observer", NativeCall], None]

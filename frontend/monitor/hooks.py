@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from types import CodeType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from magweld.frontend.monitor.code_table import Row
@@ -87,10 +87,12 @@ class Shown(NamedTuple):
     Attributes:
         observer: Of the frame whose current instruction runs that code.
         function: The function.
+        begin: Gets its frame when that begins.
     """
 
     observer: Observer
     function: Any
+    begin: Callable[[FrameType], None] = lambda frame: None
 
 
 class Site(NamedTuple):

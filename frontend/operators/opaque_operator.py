@@ -20,16 +20,24 @@ _REPEATABLE: Final = frozenset({CallKind.OPERATOR, CallKind.METADATA, CallKind.S
 
 
 def run_opaque(
-    session: Session, tensors: TensorMap, name: str, call: Callable[[], Any], args: Any
+    session: Session,
+    tensors: TensorMap,
+    call: Callable[[], Any],
+    name: str,
+    args: Any,
+    transformed: bool,
 ) -> Any:
     """Run a torch call; tensors from before the run that it takes become guarded.
 
     Args:
         session: The run; it ends when the call is more than a computation.
         name: As `name_of` tells it.
+        transformed: Whether that is within a transform of `torch.func`.
     """
     try:
         if kind_of(name, args[0]) not in _REPEATABLE:
+            if transformed:
+                raise StopRecordingError("native-call", f"{name} in a transform")
             raise StopRecordingError("custom-function", f"forward: {name}")
         for value in pytree.tree_leaves(args):
             known = session.graph.find(value)

@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.operators.arguments import of_size
+from magweld.frontend.operators.below import note_below
 from magweld.frontend.operators.forms import given_size
 from magweld.frontend.operators.kinds import (
     REFUSALS,
@@ -195,7 +196,8 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         self.serial += 1
         self.last = name_of(func)
         call = functools.partial(func, *args, **kwargs)
-        return run_opaque(self._session, self.tensors, self.last, call, (args, kwargs))
+        given = self.last, (args, kwargs)
+        return run_opaque(self._session, self.tensors, call, *given, self.records_below)
 
     def hide_modes(self) -> None:
         if self._hiding is None:
@@ -218,7 +220,24 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             self.in_opaque, self._passes = opaque, passes
 
     def follow(self, on: bool) -> None:
-        self._passes = not on
+        if self.records_below:
+            self.in_opaque = on
+        else:
+            self._passes = not on
+
+    @property
+    def records_below(self) -> bool:
+        """Whether the operators are recorded that torch runs in the end."""
+        return self.watch.below is not None
+
+    def record_below(self, on: bool) -> None:
+        """Record the operators that torch runs in the end, in place of those called."""
+        self._passes, self.in_opaque = on, False
+        self.serial += 1
+        self.watch.reset()
+        gradients = torch.is_grad_enabled()
+        below = functools.partial(note_below, self, self._session, gradients)
+        self.watch.below = below if on else None
 
     def _is_external(self, tensor: Any) -> bool:
         known = self._session.graph.find(tensor)

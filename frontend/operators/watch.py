@@ -69,6 +69,11 @@ def _selects(args: Any) -> bool:
     )
 
 
+def _is_dynamic(traits: _Traits, args: Any) -> bool:
+    """Return whether the shape of a result follows from values."""
+    return traits.dynamic and not (traits.indexes and not _selects(args))
+
+
 # What is no operator of one schema, e.g. `cond`, runs code that may do anything.
 _UNKNOWN = _Traits(
     dynamic=True,
@@ -117,6 +122,34 @@ def _cast_by(key: Any) -> frozenset[str]:
 
 
 BeforeWrite = Callable[[torch.Tensor, Any], None]
+
+
+class RanBelow(NamedTuple):
+    """An operator that has run.
+
+    Attributes:
+        func: The operator.
+        args: What it took.
+        kwargs: The same, by name.
+        result: What it gave.
+        traits: What its schema says.
+        written: Storages that it has written.
+    """
+
+    func: Any
+    args: Any
+    kwargs: Any
+    result: Any
+    traits: _Traits
+    written: set[int]
+
+    @property
+    def decides(self) -> bool:
+        """Whether a value or the shape of a result follows from values."""
+        return self.traits.reads or _is_dynamic(self.traits, self.args)
+
+
+Below = Callable[[RanBelow], None]
 _Mode: Any = TorchDispatchMode  # its constructor and subclass hook have no types
 
 
@@ -142,6 +175,7 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         before_write: Called with a tensor that is about to be written, and with the
             arguments of the operator.
         made: Collects the storages that operators make, None if nobody asks.
+        below: Gets each operator that has run, if anybody asks.
     """
 
     def __init__(self) -> None:
@@ -149,6 +183,7 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         self._known: dict[Any, _Traits] = {}
         self.before_write: BeforeWrite | None = None
         self.made: set[int] | None = None
+        self.below: Below | None = None
         self.reset()
 
     @classmethod
@@ -206,7 +241,16 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         traits = self._known.get(func)
         if traits is None:
             traits = self._known[func] = _traits(func)
-        self.dynamic |= traits.dynamic and not (traits.indexes and not _selects(args))
+        if self.below is None:
+            return self._run_noted(func, args, kwargs, traits)
+        before, self.written = self.written, set()
+        result = self._run_noted(func, args, kwargs, traits)
+        written, self.written = self.written, before | self.written
+        self.below(RanBelow(func, args, kwargs, result, traits, written))
+        return result
+
+    def _run_noted(self, func: Any, args: Any, kwargs: Any, traits: _Traits) -> Any:
+        self.dynamic |= _is_dynamic(traits, args)
         self.reads |= traits.reads
         self.compares |= traits.reads and func is not _NUMBER
         self.random |= traits.random

@@ -184,7 +184,8 @@ def _call_function(
     if entry is not None:
         session.graph.identity(function)
         session.opaque_caller = observer
-        apply_entry(observer, entry, NativeCall(native_name(function), args, kwargs))
+        call = NativeCall(native_name(function), args, kwargs, function)
+        apply_entry(observer, entry, call)
         return
     register_function(session, function)
     observer.callee = function

@@ -416,6 +416,8 @@ class Session:
 
     def _admit(self, frame: FrameType) -> Observer:
         function = self.reader.function(frame)
+        if self.shown and self.current is self.shown[-1].observer:
+            self.shown[-1].begin(frame)
         explain_frame(self, frame, function)
         rows = self.hooks.rows(frame.f_code, self.tables.table(frame.f_code).rows)
         observer = Observer(self, frame, rows)
