@@ -60,7 +60,7 @@ def _transform(observer: Observer, call: NativeCall) -> None:
     if function.__code__ in _MAKERS:
         inner, args = _innermost(observer, function), call.args
     else:
-        inner, *args = call.args
+        inner, args = call.args[0], call.args[1:]
     for value in (*args, *call.kwargs.values()):
         if not session.operators.is_tensor(type(value)):
             read_value(observer, value)
@@ -179,6 +179,7 @@ def _adopt(session: Session, value: Any) -> None:
 
 _MODULE: Final = "torch._dynamo._trace_wrapped_higher_order_op"
 _MODE: Final = "TransformGetItemToIndex"
+_modes: Final[Any] = _get_current_function_mode_stack
 
 
 def _is_known(mode: Any) -> bool:
@@ -191,7 +192,7 @@ def _push_mode(observer: Observer, call: NativeCall) -> None:
         raise StopRecordingError("native-call", call.name)
 
     def check() -> None:
-        modes = _get_current_function_mode_stack()
+        modes: list[Any] = _modes()
         if any(one is mode for one in modes for mode in call.args):
             raise StopRecordingError("native-call", f"{call.name}, which stays")
 

@@ -78,7 +78,7 @@ def _constant(graph: fx.Graph, tensor: torch.Tensor) -> fx.Node:
     """Return the node of a tensor that follows from nothing but the program."""
     if tensor.numel() > _LONGEST:
         return graph.call_function(ConstantTensor(tensor), ())
-    form = {"dtype": tensor.dtype, "device": tensor.device}
+    form: dict[str, Any] = {"dtype": tensor.dtype, "device": tensor.device}
     return graph.call_function(torch.tensor, (tensor.tolist(),), form)
 
 
