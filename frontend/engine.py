@@ -151,10 +151,11 @@ class Engine:
                 return self.target(*args, **kwargs)
             if kind not in profit.paying:
                 return self._call_timed(args, kwargs, kind)
-        failures = []
+        failures: list[Any] = []
         for record in self._cache.records:
             verdict = record.program.check(args, kwargs)
             if type(verdict) is list:
+                failures.clear()  # they hold tensors that the hit may let go of
                 self._log.hit(self._cache, record, calls=1)
                 if record.hits >= record.compared_from:
                     profit.compare_again(record)
@@ -194,7 +195,8 @@ class Engine:
             # Attempts to time hits once more have come to nothing.
             self._log.count("calls", "eager")
             return self.target(*args, **kwargs)
-        start, failures = profit.clock(), []
+        start = profit.clock()
+        failures: list[Any] = []
         for record in self._cache.records:
             verdict = record.program.test(args, kwargs)
             if type(verdict) is list:
@@ -204,6 +206,7 @@ class Engine:
                     return self._run_timed(record, kind, args, kwargs)
                 verdict = record.program.draw(verdict)
             if type(verdict) is list:
+                failures.clear()
                 break
             failures.append((record, verdict))
         else:
@@ -395,6 +398,7 @@ class Engine:
             if type(verdict) is not list:
                 failures.append((record, verdict))
                 continue
+            failures.clear()
             self._log.hit(cache, record)
             try:
                 result = record.run(verdict)

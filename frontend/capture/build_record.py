@@ -68,6 +68,11 @@ class Capture:
     written_out: tuple[tuple[str, str], ...] = ()
     varying: tuple[int, ...] = ()
 
+    @property
+    def is_lifted(self) -> bool:
+        """Whether the graph is for more than one set of sizes or numbers."""
+        return bool(self.graph.scalars) or self.dynamic
+
     def let_go(self) -> Callable[[], Capture]:
         """Return what gives the capture back; it keeps no tensors of the program.
 

@@ -12,7 +12,7 @@ from torch._C._dynamo.guards import GlobalStateGuard
 
 from magweld.codegen.words_check import words_check
 from magweld.frontend.guards.forms import quick_check, torch_guards
-from magweld.frontend.guards.guard import Mismatch
+from magweld.frontend.guards.guard import Mismatch, Unfit
 from magweld.frontend.operators.torch_state import beside_global_state, torch_state
 from magweld.frontend.state.mro import find_after, find_in_mro, find_own
 from magweld.frontend.state.plans import tag_cell, tags_work
@@ -151,8 +151,11 @@ class TensorCheck:
         self.check = self._guards.check
         self.quick = quick_check(tensors, self._lifted)
 
-    def reason(self, *tensors: torch.Tensor) -> Mismatch:
-        """Return why tensors do not fit."""
+    def reason(self, *tensors: torch.Tensor) -> Unfit:
+        """Return why tensors do not fit, which is found out when it is asked for."""
+        return Unfit(self._mismatch, tensors)
+
+    def _mismatch(self, *tensors: torch.Tensor) -> Mismatch:
         verdict = self._guards.check_verbose(*tensors, tensor_check_names=self._names)
         lifts: list[str] = []
         only_sizes = True

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from magweld.frontend.guards.versions import Shortcut
 from magweld.frontend.state.draws import Draws
-from magweld.frontend.state.mro import ABSENT, Absent, is_class, name_of_class
+from magweld.frontend.state.mro import ABSENT, is_class, name_of_class
 from magweld.frontend.state.values import is_scalar, text_of_scalar
 from magweld.short_repr import short_repr
 
@@ -54,31 +54,97 @@ class Guard(NamedTuple):
         return f"{self.category}: {self.path} {self.expected}{at}"
 
 
-class Failure(NamedTuple):
+class Failure:
     """Why a record does not fit.
 
-    Attributes:
-        number: Number of the guard that failed.
-        shown: What was there instead, as text.
-        kind: Type of what was there.
-        lifts: Paths of the numbers that made the difference.
-        only_sizes: Whether these are sizes, and nothing else of the tensors differs.
+    How tensors differ takes long to tell. It is found out when it is asked for, before
+    the program goes on: most failures are those of records beside the one that answers.
+
+    Args:
+        place: Number of the guard that failed, or what tells it.
+        value: What was there instead, or an `Unfit` or `Elsewhere`.
     """
 
-    number: int
+    __slots__ = ("_distance", "_place", "_told")
+
+    def __init__(self, place: int | _Place, value: object = ABSENT) -> None:
+        self._place = place
+        self._distance = 0
+        if type(value) is Elsewhere:
+            self._distance, value = value.distance, ABSENT
+        self._told: _Told | Unfit = value if type(value) is Unfit else _tell(value)
+
+    @property
+    def number(self) -> int:
+        """Number of the guard that failed."""
+        place = self._place
+        number = place if isinstance(place, int) else place.number
+        return number + self._distance
+
+    @property
+    def shown(self) -> str:
+        """What was there instead, as text."""
+        return self._tell().shown
+
+    @property
+    def kind(self) -> type:
+        """Type of what was there."""
+        return self._tell().kind
+
+    @property
+    def lifts(self) -> tuple[str, ...]:
+        """Paths of the numbers that made the difference."""
+        return self._tell().lifts
+
+    @property
+    def only_sizes(self) -> bool:
+        """Whether these are sizes, and nothing else of the tensors differs."""
+        return self._tell().only_sizes
+
+    def _tell(self) -> _Told:
+        told = self._told
+        if isinstance(told, Unfit):
+            found = told.mismatch(*told.tensors)
+            told = _Told(found.text, int, found.lifts, found.only_sizes)
+            self._told = told
+        return told
+
+
+class _Told(NamedTuple):
+    """What a failure tells; the fields are its properties."""
+
     shown: str
     kind: type
     lifts: tuple[str, ...] = ()
     only_sizes: bool = False
 
 
-def failure(index: int, value: object = ABSENT) -> Failure:
-    """Return a failure; shows scalars and keys by value, all else by name or type."""
-    if type(value) is Elsewhere:
-        return Failure(index + value.distance, "", Absent)
-    if type(value) is Mismatch:
-        return Failure(index, value.text, int, value.lifts, value.only_sizes)
-    return Failure(index, "" if value is ABSENT else shown(value), type(value))
+def _tell(value: object) -> _Told:
+    return _Told("" if value is ABSENT else shown(value), type(value))
+
+
+class _Place(NamedTuple):
+    """Where a guard function was left.
+
+    The line of an instruction takes long to find in a long function.
+
+    Attributes:
+        code: The function's.
+        instruction: Offset of the instruction.
+        last: Number of the last guard.
+    """
+
+    code: types.CodeType
+    instruction: int
+    last: int
+
+    @property
+    def number(self) -> int:
+        """Number of the guard there."""
+        for begin, end, line in self.code.co_lines():
+            if begin <= self.instruction < end and line is not None:
+                return min(number_at(line), self.last)
+        return self.last
 
 
 class Elsewhere(NamedTuple):
@@ -103,6 +169,18 @@ class Mismatch(NamedTuple):
     text: str
     lifts: tuple[str, ...]
     only_sizes: bool
+
+
+class Unfit(NamedTuple):
+    """Says that tensors do not fit, and finds out why.
+
+    Attributes:
+        mismatch: Returns the reason.
+        tensors: What it is asked of.
+    """
+
+    mismatch: Callable[..., Mismatch]
+    tensors: tuple[Any, ...]
 
 
 @dataclass
@@ -155,11 +233,10 @@ class GuardProgram:
 
     def _failure(self, error: Exception) -> Failure:
         # A guard that cannot be evaluated does not hold: the path ends early.
-        line, is_last = _place_of(error)
-        number = min(number_at(line), len(self.guards) - 1)
+        place, is_last = _place_of(error, len(self.guards) - 1)
         if type(error) is not AssertionError or not is_last:
-            return failure(number)
-        return failure(number, *error.args)
+            return Failure(place)
+        return Failure(place, *error.args)
 
     def _decide(
         self, shortcut: Shortcut, args: Sequence[Any], kwargs: dict[str, Any]
@@ -214,7 +291,7 @@ class DrawingProgram(GuardProgram):
         return self.draw(verdict) if type(verdict) is list else verdict
 
     def draw(self, fetched: list[Any]) -> Any:
-        return fetched if self.draws.repeat() else failure(len(self.guards) - 1)
+        return fetched if self.draws.repeat() else Failure(len(self.guards) - 1)
 
     def holds(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
         return super().holds(args, kwargs) and self.draws.would_repeat()
@@ -226,18 +303,24 @@ class DrawingProgram(GuardProgram):
 FILENAME: Final = "<magweld guards>"
 
 
-def _place_of(error: Exception) -> tuple[int, bool]:
-    """Return the line of the guard that raised, and whether it raised by itself.
+def _place_of(error: Exception, last: int) -> tuple[int | _Place, bool]:
+    """Return which guard raised, and whether it raised by itself.
 
     No variable of the caller's may hold a traceback: with the frame that would be a
     cycle, which keeps the arguments of the call.
+
+    Args:
+        error: What it raised.
+        last: Number of the last guard.
     """
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         if trace.tb_frame.f_code.co_filename == FILENAME:
-            return trace.tb_lineno, False
+            return _Place(trace.tb_frame.f_code, trace.tb_lasti, last), False
         trace = trace.tb_next
-    return (line_of(0), False) if trace is None else (trace.tb_lineno, True)
+    if trace is None:
+        return 0, False
+    return _Place(trace.tb_frame.f_code, trace.tb_lasti, last), True
 
 
 def line_of(number: int) -> int:

@@ -24,8 +24,8 @@ from magweld.frontend.guards import emit
 from magweld.frontend.guards.guard import (
     FILENAME,
     Category,
+    Failure,
     Guard,
-    failure,
     line_of,
     shown,
 )
@@ -76,7 +76,7 @@ class Listing:
     def __init__(self) -> None:
         self.names = emit.Names()
         # First: its name is to be the same whatever follows.
-        self._failure = self.names.constant(failure)
+        self._failure = self.names.constant(Failure)
         self.guards: list[Guard] = []
         self.covered: set[int] = set()
         self.reads_begin: int | None = None

@@ -61,16 +61,21 @@ class RecordCache:
         return self._added == 0
 
     def add(self, record: Record) -> None:
-        """Put a new record first; the least recently used one may go."""
+        """Put a new record first; the least recently used one may go.
+
+        One that torch runs for many sizes goes behind those that have code for some.
+        """
         record.number = self._added
         self._added += 1
-        self.records = [record, *self.records[: MAX_RECORDS - 1]]
+        kept = self.records[: MAX_RECORDS - 1]
+        behind = _goes_behind(record, kept)
+        self.records = [*kept, record] if behind else [record, *kept]
 
     def promote(self, record: Record) -> None:
         """Put a record first, unless another thread has dropped it meanwhile."""
         records = self.records
         others = [other for other in records if other is not record]
-        if len(others) < len(records):
+        if len(others) < len(records) and not _goes_behind(record, others):
             self.records = [record, *others]
         self.failures.clear()
 
@@ -118,6 +123,10 @@ class RecordCache:
     def has_given_up(self, signature: Signature) -> bool:
         """Return whether calls with such arguments run unmonitored."""
         return signature in self._given_up
+
+
+def _goes_behind(record: Record, others: Sequence[Record]) -> bool:
+    return record.is_for_torch and any(other.is_compiled for other in others)
 
 
 # Forms of states at which recordings begin, for one traced callable.

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from weakref import ref
 
 from magweld.frontend.capture.build_record import Capture
+from magweld.frontend.capture.operator_graph import OperatorGraph
 from magweld.frontend.catalogue import CATALOGUE, Break
 from magweld.frontend.records.backends import (
     Backend,
@@ -60,19 +61,14 @@ class RecordMaker:
             trains=captured.graph.trains,
             guards_forms=not captured.dynamic,
         )
-        for reason, where in captured.written_out:
-            self._note(record, "loop-written-out", reason, where)
+        self._note_reasons(record, captured)
         if captured.graph.is_empty:
             return record
-        if captured.kept:
-            self._note(record, "not-lifted", captured.kept)
-        if captured.graph.scalars or captured.dynamic:
+        if captured.is_lifted:
             record.compiled = self._lifted(captured)
             return record
-        if captured.graph.torch_only and self._backend.name != "eager":
-            self._note(record, captured.graph.torch_only)
-            if not self._backend.may_have(captured.graph):
-                return record
+        if self._backend.name != "eager" and not self._backend.may_have(captured.graph):
+            return record
         failed = functools.partial(self._failed, record)
         start = time.perf_counter()
         try:
@@ -85,6 +81,21 @@ class RecordMaker:
             failed(error)
         record.seconds = time.perf_counter() - start
         return record
+
+    def _note_reasons(self, record: Record, captured: Capture) -> None:
+        """Note why a graph is less than one program, as far as that is known now."""
+        for reason, where in captured.written_out:
+            self._note(record, "loop-written-out", reason, where)
+        if captured.graph.is_empty:
+            return
+        if captured.kept:
+            self._note(record, "not-lifted", captured.kept)
+        if self._backend.name == "eager":
+            return
+        if captured.graph.torch_only:
+            self._note(record, captured.graph.torch_only)
+        elif captured.is_lifted and not self._may_lift(captured.graph):
+            self._note(record, "training-graph", "sizes or numbers that change")
 
     def _note(
         self, record: Record, id: str, detail: str = "", where: str = ""
@@ -110,7 +121,7 @@ class RecordMaker:
         by_torch = (
             backend.name == "eager"
             or not backend.may_have(graph)
-            or (graph.trains and not backend.differentiates)
+            or not self._may_lift(graph)
         )
         lifted = LiftedGraph(
             graph.module,
@@ -126,6 +137,13 @@ class RecordMaker:
         )
         self._lifted_graphs = [*map(ref, self._graphs()), ref(lifted)]
         return lifted
+
+    def _may_lift(self, graph: OperatorGraph) -> bool:
+        """Whether a graph with lifted values may be compiled for some of them.
+
+        Halves are traced for the values of one run.
+        """
+        return not graph.trains or self._backend.differentiates
 
     def _graphs(self) -> list[LiftedGraph]:
         """Return the lifted graphs of the records that there are still."""

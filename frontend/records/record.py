@@ -212,6 +212,11 @@ class Record:
         return self.compiled if isinstance(self.compiled, LiftedGraph) else None
 
     @property
+    def is_for_torch(self) -> bool:
+        """Whether torch runs the graph for good, for many sizes or numbers."""
+        return self.lifted is not None and self.lifted.is_for_torch
+
+    @property
     def was_final(self) -> bool:
         """Whether further hits with the sizes of the last one will run as it did."""
         return self.lifted is None or self.lifted.was_final

@@ -144,9 +144,7 @@ class CompiledGraph:
             try:
                 return self._direct(self.loaded(inputs))
             except Exception as error:
-                if self.stand_by is None:
-                    raise
-                return self.stand_by.answer(inputs, error, put_back)
+                return self._answered_by_torch(inputs, error, put_back)
         if self.reference is not None:
             return run_checked(self._run, self.reference, inputs)
         return self._run(inputs)
@@ -162,9 +160,7 @@ class CompiledGraph:
         try:
             return self._direct(self.loaded.call_alike(inputs))
         except Exception as error:
-            if self.stand_by is None:
-                raise
-            return self.stand_by.answer(inputs, error, put_back)
+            return self._answered_by_torch(inputs, error, put_back)
 
     @functools.cached_property
     def _save(self) -> Callable[[], PutBack] | None:
@@ -183,12 +179,23 @@ class CompiledGraph:
         try:
             results = self.loaded(self.imported.prepare(inputs))
         except Exception as error:
-            # Nothing was written: whatever it is, the user sees what torch does.
-            if self.stand_by is None:
-                raise
-            return self.stand_by.answer(inputs, error, put_back)
+            return self._answered_by_torch(inputs, error, put_back)
         fresh = self.loaded.results_are_fresh
         return self.imported.finish(inputs, results, fresh=fresh)
+
+    def _answered_by_torch(
+        self, inputs: Sequence[Tensor], error: Exception, put_back: PutBack | None
+    ) -> Any:
+        """Return what torch computes where the compiled function raised `error`.
+
+        It has written nothing yet, so that the user sees what torch does.
+
+        Raises:
+            Exception: `error`, if no graph stands by.
+        """
+        if self.stand_by is None:
+            raise error
+        return self.stand_by.answer(inputs, error, put_back)
 
     @property
     def held_bytes(self) -> int:

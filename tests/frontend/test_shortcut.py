@@ -15,6 +15,8 @@ import torch
 from torch import nn
 
 from magweld import frontend
+from magweld.frontend.guards.checks import TensorCheck
+from magweld.frontend.guards.guard import Mismatch
 from magweld.frontend.guards.versions import versions_work
 
 SCALE = 2.0
@@ -217,6 +219,31 @@ def test_arguments_decide_without_a_full_check() -> None:
     program.run = full
     assert program.guards[failure.number].category == "tensor"
     assert torch.equal(traced(x.double().float()), model(x))
+
+
+def test_why_tensors_do_not_fit_is_found_out_only_where_no_record_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It takes longer than the test, and most calls have a record that answers them."""
+    asked = []
+    real = TensorCheck._mismatch
+
+    def mismatch(self: TensorCheck, *tensors: torch.Tensor) -> Mismatch:
+        asked.append(len(tensors))
+        return real(self, *tensors)
+
+    monkeypatch.setattr(TensorCheck, "_mismatch", mismatch)
+    model = Model().eval()
+    traced = frontend.trace(model, backend="eager", dynamic=False)
+    few, many = torch.randn(2, 4), torch.randn(3, 4)
+    for x in (few, many):
+        traced(x)
+    assert len(asked) == 1
+    for x in (few, many, few, many):
+        assert torch.equal(traced(x), model(x))
+    assert len(asked) == 1
+    newest = max(traced.records, key=lambda record: record.number)
+    assert "expected 3, actual 2" in newest.program.check((few,), {}).shown
 
 
 def test_other_record_takes_over() -> None:

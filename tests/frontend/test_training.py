@@ -6,6 +6,7 @@ through; a graph that was left to torch as a whole fails the tests.
 
 from __future__ import annotations
 
+import copy
 import gc
 import warnings
 import weakref
@@ -292,3 +293,29 @@ def test_saved_tensors_hooks_see_what_is_kept() -> None:
         assert all(type(tensor) is not FakeTensor for tensor in packed)
     (gradient,) = torch.autograd.grad(y.sum(), x)
     torch.testing.assert_close(gradient, (1 - y.detach() ** 2) * w.detach())
+
+
+def test_sizes_that_keep_changing_leave_a_training_graph_to_torch_and_say_so() -> None:
+    """Halves are of one size: those of the first sizes answer these further on."""
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+    traced = trace(copy.deepcopy(model), backend=Halves())
+    twin = copy.deepcopy(model)
+    sizes = (3, 4, 5, 6, 3, 4, 5, 7)
+    for size in sizes:
+        x = torch.randn(size, 4)
+        mine, theirs = traced(x), twin(x)
+        torch.testing.assert_close(mine, theirs)
+        for result in (mine, theirs):
+            result.square().sum().backward()
+    records = {record.number: record for record in traced.records}
+    assert [records[n].lifted is not None for n in sorted(records)] == [
+        False,
+        False,
+        True,
+    ]
+    assert [records[n].hits for n in (0, 1)] == [1, 1]
+    assert traced.records[-1] is records[2]
+    (reason,) = records[2].breaks
+    assert reason.id == "training-graph"
+    for ours, other in zip(traced.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, other.grad)

@@ -132,6 +132,11 @@ class LiftedGraph:
         return len(self.forms)
 
     @property
+    def is_for_torch(self) -> bool:
+        """Whether torch runs all calls: nothing compiles the graph."""
+        return self._compile is None
+
+    @property
     def made(self) -> int:
         """How many programs were compiled: for a set of values, or for all sizes."""
         sizes = self.all_sizes
