@@ -80,7 +80,10 @@ from magweld.dialects.tile_graph.ops import (
     StoreOp,
     SubgraphOp,
 )
-from magweld.dialects.tile_graph.ops.for_tiles import runtime_loop
+from magweld.dialects.tile_graph.ops.for_tiles import (
+    has_overlapping_tiles,
+    runtime_loop,
+)
 from magweld.dialects.tile_graph.plan import barriers_needed, is_beside
 from magweld.dialects.tile_graph.roles import Role
 from magweld.dialects.tile_graph.structure import (
@@ -168,6 +171,7 @@ __all__ = [
     "element_bytes",
     "fragment_attribute",
     "grid_parts",
+    "has_overlapping_tiles",
     "is_beside",
     "is_kernel",
     "is_tile_graph",

@@ -130,6 +130,8 @@ def build_for_tiles(
     steps: Sequence[int],
     attributes: Mapping[str, ir.Attribute],
     runtime: Sequence[int] = (),
+    *,
+    overlapping: bool = False,
 ) -> ForTilesOp:
     """Make a plan whose blocks have an argument for each loop, and nothing else.
 
@@ -141,14 +143,17 @@ def build_for_tiles(
         steps: Of the same loops.
         attributes: The others.
         runtime: Loops whose extents a call tells.
+        overlapping: Whether all tiles have the size of their steps.
     """
     loops = {"extents": i64s(extents), "steps": i64s(steps)}
     if runtime:
         loops["runtime"] = i64s(runtime)
+    if overlapping:
+        loops["overlapping"] = ir.UnitAttr.get()
     index = [ir.IndexType.get()] * len(extents)
     plan = _with_block(ForTilesOp, result_types, {**attributes, **loops}, index)
     blocks = plan.operation.regions[0].blocks
-    for _ in grid_parts(extents, steps, runtime)[1:]:
+    for _ in grid_parts(extents, steps, runtime, overlapping=overlapping)[1:]:
         blocks.append(*index, arg_locs=[plan.operation.location] * len(index))
     return plan
 

@@ -29,7 +29,11 @@ class GridLoop:
 
 
 def grid_parts(
-    extents: Sequence[int], steps: Sequence[int], runtime: Collection[int] = ()
+    extents: Sequence[int],
+    steps: Sequence[int],
+    runtime: Collection[int] = (),
+    *,
+    overlapping: bool = False,
 ) -> list[tuple[GridLoop, ...]]:
     """Return the parts of a grid, each with one loop for every extent.
 
@@ -42,7 +46,13 @@ def grid_parts(
         steps: Size of the tiles along each; no larger than what they split.
         runtime: Positions of extents that a call tells. They have the parts of
             `runtime_loops`, whose number and steps no extent changes.
+        overlapping: Whether all tiles have full size: there is one part, whose loops
+            end at multiples of their steps. The last tile of each begins earlier than
+            its number says, so that it ends with the extent.
     """
+    if overlapping:
+        pairs = zip(extents, steps, strict=True)
+        return [tuple(GridLoop(0, -(-end // n) * n, n) for end, n in pairs)]
     loops = [
         runtime_loops(extent, step) if position in runtime else _loops(extent, step)
         for position, (extent, step) in enumerate(zip(extents, steps, strict=True))

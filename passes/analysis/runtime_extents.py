@@ -7,7 +7,11 @@ from typing import Any
 
 from magweld.artifact import StandIns
 from magweld.bindings import ir
-from magweld.dialects.tile_graph import grid_parts, runtime_loop
+from magweld.dialects.tile_graph import (
+    grid_parts,
+    has_overlapping_tiles,
+    runtime_loop,
+)
 from magweld.passes.analysis.index_maps import dims_of
 
 # On a module: the primes that stand for sizes of the call.
@@ -64,7 +68,8 @@ def runtime_violations(plan: Any, stand_ins: StandIns) -> Iterator[str]:
     loops = runtime_loop(plan)
     extents = [extent.value for extent in plan.attributes["extents"]]
     steps = [step.value for step in plan.attributes["steps"]]
-    parts = grid_parts(extents, steps, loops)
+    overlapping = has_overlapping_tiles(plan)
+    parts = grid_parts(extents, steps, loops, overlapping=overlapping)
     for part, block in zip(parts, plan.operation.regions[0].blocks, strict=True):
         for op in _nested(block):
             if op.name in ("tile_graph.load", "tile_graph.store"):

@@ -26,7 +26,7 @@ from magweld.passes.gpu.stream_bodies import Bodies
 from magweld.passes.gpu.stream_products import StreamProduct
 from magweld.passes.gpu.stream_rings import Stream
 from magweld.passes.gpu.stream_rotation import Rotation
-from magweld.passes.gpu.stream_stores import store
+from magweld.passes.gpu.stream_stores import store, stored_before
 from magweld.passes.gpu.stream_values import StreamValues
 from magweld.passes.gpu.streamed_operands import StreamLoop
 
@@ -190,7 +190,11 @@ class StreamKernel:
         held = values.held(op.source, op.source.type.shape)
         whole = values.tile(op.dest)
         assert isinstance(whole, Stored), "destinations are arguments"
-        store(held, values.part(whole, op, op.source.type.shape, values.scalar))
+        part = values.part(whole, op, op.source.type.shape, values.scalar)
+        before = stored_before(op)
+        if before is not None:
+            before = before[0], values.scalar(before[1])
+        store(held, part, before)
 
 
 _BUILDERS: tuple[tuple[Any, Callable[[StreamKernel, Any], None]], ...] = (

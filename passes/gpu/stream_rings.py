@@ -151,7 +151,7 @@ class Ring:
             is_there = arith.CmpIOp(
                 arith.CmpIPredicate.slt, self.stream.thread, left
             ).result
-            with _only_if(is_there):
+            with only_if(is_there):
                 self._copy_piece(place, offsets, first, position)
 
     def _place(self, round_: int, pieces: int) -> tuple[Any, Any]:
@@ -188,10 +188,10 @@ class Ring:
         if self.stream.has_async_copies:
             self._move_some(source, target, inside)
             return
-        with _only_if(inside):
+        with only_if(inside):
             self._move(source, target)
         behind = arith.CmpIOp(arith.CmpIPredicate.sge, at, end).result
-        with _only_if(behind):
+        with only_if(behind):
             type_ = ir.VectorType.get([block.piece], block.element)
             zeros = ir.DenseElementsAttr.get_splat(type_, _zero(block.element))
             none = arith.ConstantOp(type_, zeros).result
@@ -241,7 +241,7 @@ def _zero(element: Any) -> Any:
     return ir.FloatAttr.get(element, 0.0)
 
 
-class _only_if:
+class only_if:
     """Puts what is built in it under a condition."""
 
     def __init__(self, condition: Any) -> None:

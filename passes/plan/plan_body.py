@@ -60,14 +60,17 @@ def build_plan(subgraph: Any, device: Device) -> Any:
             "runtime-extent: expected one loop over tiles along extents that a call "
             f"tells, got tiles {list(tile)} of {list(group.root.whole_tile)}",
         )
-    parts = grid_parts(group.root.whole_tile, tile, group.root.runtime)
+    overlapping = _overlap(group, tile, blocks, device)
+    parts = grid_parts(
+        *(group.root.whole_tile, tile, group.root.runtime), overlapping=overlapping
+    )
     if len(parts) > 1 and device.threads > 1:
         raise located_error(
             subgraph,
             f"expected the sizes of {list(tile)} to divide the extents "
             f"{list(group.root.whole_tile)}: units of {device.name} share a tile",
         )
-    plan = _plan_op(subgraph, group, split)
+    plan = _plan_op(subgraph, group, split, overlapping=overlapping)
     nests = nests_of(group, blocks)
     # Tiles that are smaller lie in the places of full ones.
     memory = _memory(
@@ -120,7 +123,22 @@ def _emit(emitter: TileEmitter, nests: LoopNests, tiles: Tiles) -> None:
     emitter.live.release_all_but()
 
 
-def _plan_op(subgraph: Any, group: Group, split: dict[int, int]) -> Any:
+def _overlap(
+    group: Group, tile: tuple[int, ...], blocks: Blocks | None, device: Device
+) -> bool:
+    """Tell whether tiles are to overlap, so that all of them have one size.
+
+    Those of streams may: what lies in two of them is the same number in both.
+    """
+    if blocks is None or device.threads == 1 or group.root.runtime:
+        return False
+    pairs = zip(group.root.whole_tile, tile, strict=True)
+    return any(extent % size for extent, size in pairs)
+
+
+def _plan_op(
+    subgraph: Any, group: Group, split: dict[int, int], *, overlapping: bool
+) -> Any:
     names = [op.attributes["op_name"] for op in operators_of(subgraph)]
     attributes = {
         **reports_of(subgraph),
@@ -131,7 +149,10 @@ def _plan_op(subgraph: Any, group: Group, split: dict[int, int]) -> Any:
     types = [value.type for value in subgraph.results]
     loops = [group.root.parallel[position] for position in group.root.runtime]
     runtime = [number for number, loop in enumerate(split) if loop in loops]
-    return build_for_tiles(types, extents, list(split.values()), attributes, runtime)
+    steps = list(split.values())
+    return build_for_tiles(
+        *(types, extents, steps, attributes, runtime), overlapping=overlapping
+    )
 
 
 def _memory(subgraph: Any, device: Device, group: Group, tiles: Tiles) -> TileMemory:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from magweld.bindings import affine, ir, scf, tensor
@@ -13,6 +13,7 @@ from magweld.dialects.tile_graph import (
     GridLoop,
     captured_values,
     grid_parts,
+    has_overlapping_tiles,
     is_beside,
     runtime_loop,
     runtime_steps,
@@ -41,7 +42,8 @@ def build_tiled_body(
     extents = [size.value for size in plan.attributes["extents"]]
     steps = [size.value for size in plan.attributes["steps"]]
     runtime = runtime_loop(plan)
-    parts = grid_parts(extents, steps, runtime)
+    overlapping = has_overlapping_tiles(plan)
+    parts = grid_parts(extents, steps, runtime, overlapping=overlapping)
     # The loops of several parts stand side by side: none may become plain code.
     mapping = unfolded(len(extents)) if len(parts) > 1 else None
     results = destinations
@@ -57,19 +59,37 @@ def build_tiled_body(
             ends[number] = _multiple(extent, sizes[at])
         steps_of_part = [loop.step for loop in loops]
         forall = scf.ForallOp(starts, ends, steps_of_part, results, mapping=mapping)
-        _fill(forall, plan, block, inputs)
+        last = [
+            end - n if overlapping and end % n else None
+            for end, n in zip(extents, steps, strict=True)
+        ]
+        _fill(forall, plan, block, inputs, last)
         results = list(forall.results)
     return results
 
 
-def _fill(forall: Any, plan: Any, block: Any, inputs: dict[Any, Any]) -> None:
-    """Lower a block of a plan into the loop over its tiles."""
+def _fill(
+    forall: Any,
+    plan: Any,
+    block: Any,
+    inputs: dict[Any, Any],
+    last: Sequence[int | None],
+) -> None:
+    """Lower a block of a plan into the loop over its tiles.
+
+    Args:
+        forall: The loop.
+        plan: Of which it is.
+        block: What it does.
+        inputs: What stands for each tensor that the plan loads.
+        last: Where the last tile along a loop begins, if it overlaps the one before.
+    """
     arguments = list(forall.body.arguments)
     first = len(arguments) - len(forall.results)
     body = _TiledBody(block, inputs, arguments[first:])
-    for position, variable in zip(block.arguments, arguments[:first], strict=False):
-        body.values[position] = variable
     with ir.InsertionPoint(forall.body):
+        for number, position in enumerate(block.arguments):
+            body.values[position] = _no_further(arguments[number], last[number])
         for value in captured_values(plan):
             clone_helper(value, body.values)
         body.lower(block)
@@ -77,6 +97,16 @@ def _fill(forall: Any, plan: Any, block: Any, inputs: dict[Any, Any]) -> None:
     for store in sorted(body.stores, key=lambda op: int(op.attributes["result"].value)):
         with ir.InsertionPoint(parallel), store.location:
             body.insert(store, parallel)
+
+
+def _no_further(variable: Any, last: int | None) -> Any:
+    """Emit where a tile begins, which is no further than a number."""
+    if last is None:
+        return variable
+    dim = ir.AffineExpr.get_dim(0)
+    end = ir.AffineExpr.get_constant(last)
+    map_ = ir.AffineMap.get(1, 0, [dim, end])
+    return affine.AffineMinOp(map_, [variable]).result
 
 
 def _multiple(extent: Any, size: int) -> Any:

@@ -16,7 +16,8 @@ Tile = tuple[int, ...]
 def refined(plan: Plan, trials: Trials, gain: float) -> Iterator[Plan]:
     """Walk to faster neighbours of a plan as long as there are any, yield each.
 
-    There is nothing to walk to where all sizes were candidates.
+    There is nothing to walk to where all sizes were candidates, and from tiles that
+    overlap.
 
     Args:
         plan: Where the walk begins.
@@ -24,7 +25,10 @@ def refined(plan: Plan, trials: Trials, gain: float) -> Iterator[Plan]:
         gain: Share of its time that a step has to save.
     """
     choices = root_sizes(trials.group.root, ragged=may_be_ragged(trials.device))
-    if math.prod(map(len, choices)) <= MAX_CANDIDATES:
+    pairs = zip(plan.tile, choices, strict=True)
+    if math.prod(map(len, choices)) <= MAX_CANDIDATES or any(
+        size not in sizes for size, sizes in pairs
+    ):
         return
     while better := _better(plan, choices, trials, gain):
         plan = better

@@ -92,13 +92,16 @@ def register_stream(
 
 
 def stream_tiles(root: OperatorModel) -> Iterator[tuple[int, ...]]:
-    """Yield the tiles of a result that subgroups may have in registers: whole rows."""
+    """Yield the tiles of a result that subgroups may have in registers: whole rows.
+
+    Where their number does not divide an extent, the last two tiles overlap.
+    """
     if not root.whole_tile:
         return  # it makes a single element
     *others, columns = root.whole_tile
     for rows in (2 * SUBGROUPS * FRAGMENT, SUBGROUPS * FRAGMENT):
         for loop, extent in enumerate(others):
-            if extent % rows == 0:
+            if extent >= rows:
                 sizes = [1] * len(others)
                 sizes[loop] = rows
                 yield (*sizes, columns)

@@ -116,7 +116,12 @@ class Trials:
     def _refuse_rest(
         self, tile: tuple[int, ...], blocks: Blocks | None
     ) -> Refusal | None:
-        """Why there cannot be smaller tiles at the end, where there have to be."""
+        """Why there cannot be smaller tiles at the end, where there have to be.
+
+        Tiles of streams that threads share overlap there.
+        """
+        if blocks is not None and not may_be_ragged(self.device):
+            return None
         whole = self.group.root.whole_tile
         parts = grid_parts(whole, tile, self.group.root.runtime)
         shapes = shapes_of_tiles(whole, tile, self.group.root.runtime)

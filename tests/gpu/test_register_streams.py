@@ -128,6 +128,9 @@ CASES = {
     "terms": Case(masked, mask=((1, 2, 64, 128), None)),
     "keys": Case(masked, keys=104, mask=((1, 1, 1, 104), torch.bool)),
     "rows": Case(by_rows),
+    # The last tile begins earlier, so that it ends with the queries.
+    "overlapping": Case(causal, queries=100, keys=128),
+    "overlapping-terms": Case(masked, queries=100, mask=((1, 2, 100, 128), None)),
 }
 
 
@@ -246,6 +249,11 @@ def test_weights_behind_a_softmax_are_streamed_and_not_summed_in_parts(
 ) -> None:
     """The product of weights and values alone would leave units idle."""
     assert "stream_step" in only_plan((4, 12, 512, 64), target)
+
+
+@pytest.mark.parametrize("target", ["nvvm:sm_80", "nvvm:sm_90a", "rocdl:gfx942"])
+def test_numbers_of_queries_that_no_tile_divides_are_streamed(target: str) -> None:
+    assert "stream_step" in only_plan((4, 12, 197, 64), target)
 
 
 def only_plan(shape: tuple[int, ...], name: str) -> dict[str, Any]:

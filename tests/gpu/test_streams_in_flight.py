@@ -37,6 +37,7 @@ CASES = {
     "causal": Case(causal, queries=128, size=64, value=64, rows=128),
     # What is left of the stream is a smaller block.
     "edges": Case(fused, queries=128, keys=104, size=64, value=64),
+    "overlapping": Case(fused, queries=197, keys=197, size=64, value=64, rows=128),
     "two": Case(fused, queries=128, keys=160, size=64, value=64, block=64),
 }
 _WAIT = re.compile(r"(?<=wgmma\.wait_group\.sync\.aligned )\d+")

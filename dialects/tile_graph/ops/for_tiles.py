@@ -37,7 +37,8 @@ class ForTilesOp(Operation, name="for_tiles"):
 
     Along a loop whose step does not divide the extent the last tile is smaller. The
     tiles of every shape have a block of their own, in the order of `grid_parts`: the
-    full ones first.
+    full ones first. Where tiles are `overlapping` it is a full one as well, which ends
+    with the extent: what lies in two tiles both compute, and the former stores.
 
     An extent that a call tells (`runtime`) is the number that stands for it, see
     `magweld.artifact.StandIns`. Steps along it are powers of two, and what the step
@@ -54,6 +55,7 @@ class ForTilesOp(Operation, name="for_tiles"):
         nontemporal: Optional; numbers of the results that are stored past the caches.
         subgroup_rows: Optional; rows that a subgroup has in registers.
         runtime: Optional; the loop whose extent a call tells.
+        overlapping: Optional; whether all tiles have the size of their steps.
     """
 
     first: ext.Result[Any]
@@ -118,7 +120,10 @@ class ForTilesOp(Operation, name="for_tiles"):
             yield f"expected steps within extents, got {step} of {extent}"
         if not wrong:
             yield from self._runtime_violations(steps)
-            parts = len(grid_parts(extents, steps, runtime_loop(self)))
+            runtime, overlapping = runtime_loop(self), has_overlapping_tiles(self)
+            if runtime and overlapping:
+                yield "expected no loop in 'runtime' where tiles are 'overlapping'"
+            parts = len(grid_parts(extents, steps, runtime, overlapping=overlapping))
             if len(self._blocks()) != parts:
                 yield (
                     f"expected a block for each of {parts} shapes of tiles, got "
@@ -164,6 +169,11 @@ class ForTilesOp(Operation, name="for_tiles"):
                 yield f"expected places in level '{level.name}', got {place}"
             if inside and "footprint" in attributes and place.end > room:
                 yield f"expected places within {room} bytes, got {place}"
+
+
+def has_overlapping_tiles(plan: Any) -> bool:
+    """Tell whether all tiles of a plan have the size of its steps."""
+    return "overlapping" in plan.operation.attributes
 
 
 def runtime_loop(plan: Any) -> tuple[int, ...]:
