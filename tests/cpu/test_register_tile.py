@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from magweld.bindings import ir
 from magweld.passes.cpu.loop_nest import Access, LoopNest, collapsible_dims
+from magweld.passes.cpu.panel_products import panel_candidates
 from magweld.passes.cpu.product_policy import product_cycles
 from magweld.passes.cpu.register_policy import choose_register_tile
 from magweld.passes.cpu.register_tile import (
@@ -167,13 +168,38 @@ def test_a_panel_is_not_copied_for_a_few_columns_beside_many(unit: VectorUnit) -
 def test_rows_that_are_pages_apart_are_packed_where_there_are_many(
     unit: VectorUnit,
 ) -> None:
-    def pixels(channels: int) -> LoopNest:
-        reads = [(channels, 0, 1), (0, 1, 56 * 56)]
-        loops = (64, 448, channels)
-        return nest(loops, {2}, reads, (56 * 56, 1, 0), product=True)
-
     assert choose_register_tile(pixels(64), unit).packed_input == NONE
     assert choose_register_tile(pixels(256), unit).packed_input == 1
+
+
+def pixels(channels: int, bits: int = 32) -> LoopNest:
+    """Return the product of 64 filters with some of the pixels of an image."""
+    reads = [(channels, 0, 1), (0, 1, 56 * 56)]
+    loops = (64, 448, channels)
+    return nest(loops, {2}, reads, (56 * 56, 1, 0), product=True, bits=bits)
+
+
+@pytest.mark.parametrize("unit", [AVX512, AVX2])
+def test_few_rows_of_halves_that_are_pages_apart_are_packed(unit: VectorUnit) -> None:
+    # They are widened wherever they are read: in their place, once for each block.
+    assert choose_register_tile(pixels(64, 16), unit).packed_input == 1
+
+
+@pytest.mark.parametrize("unit", [AVX512, AVX2])
+def test_copies_of_uneven_rows_have_a_price_of_their_own_in_words(
+    unit: VectorUnit,
+) -> None:
+    """Of rows that begin anywhere in a line; for halves that was not measured."""
+
+    def copied(pitch: int, bits: int) -> float:
+        reads = [(192, 0, 1), (0, 1, pitch)]
+        loops = (64, 196, 192)
+        product = nest(loops, {2}, reads, (pitch, 1, 0), product=True, bits=bits)
+        found = panel_candidates(product, unit, unit.bits // 32)
+        return min(one.cycles for one in found if one.tile.packed_input == 1)
+
+    assert copied(196, 32) > copied(256, 32)
+    assert copied(196, 16) == copied(256, 16)
 
 
 def test_few_rows_make_blocks_of_dot_products() -> None:
