@@ -21,6 +21,7 @@ from magweld.frontend.records.backends import (
 )
 from magweld.frontend.records.record import Record
 from magweld.graphs.lifted_graph import Example, LiftedGraph
+from magweld.graphs.shared_sizes import Recorded, may_be_alike
 
 
 class RecordMaker:
@@ -64,7 +65,7 @@ class RecordMaker:
         self._note_reasons(record, captured)
         if captured.graph.is_empty:
             return record
-        if captured.is_lifted:
+        if captured.is_lifted or self._may_share(captured):
             record.compiled = self._lifted(captured)
             return record
         if self._backend.name != "eager" and not self._backend.may_have(captured.graph):
@@ -115,6 +116,21 @@ class RecordMaker:
             # Where warnings are errors, the result of the program must not be lost.
             with contextlib.suppress(UserWarning):
                 warnings.warn(f"{text} captured graph through torch", stacklevel=3)
+
+    def _may_share(self, captured: Capture) -> bool:
+        """Whether a graph of sizes of one may have the program of another record.
+
+        Sizes of one are never lifted, so nothing in it may be.
+        """
+        graph = captured.graph
+        has_ones = any(1 in tensor.shape for tensor in graph.examples)
+        if not has_ones or graph.torch_only or graph.trains or graph.makes_gradients:
+            return False
+        kinds = tuple((tensor.dtype, tensor.device) for tensor in graph.examples)
+        own = Recorded(graph.module, 0, kinds)
+        found = ((one.recorded, one.all_sizes) for one in self._graphs())
+        others = (one for one, sizes in found if sizes and not sizes.reason)
+        return any(may_be_alike(own, other) for other in others)
 
     def _lifted(self, captured: Capture) -> LiftedGraph:
         graph, backend = captured.graph, self._backend

@@ -120,6 +120,35 @@ def test_it_answers_the_first_size_of_a_batch_of_one() -> None:
     assert not any(graph.compiled for graph in graphs)
 
 
+LENGTHS = tuple((1, length) for length in (9, 13, 7, 5, 30))
+
+
+def test_a_graph_without_any_other_size_has_it() -> None:
+    calls = (*LENGTHS, *[(1, 1)] * 4)
+    graphs = programs(lambda x: torch.tanh(x) * 2, rows, calls)
+    assert sorted(graph.made for graph in graphs) == [0, 1]
+    assert not any(graph.compiled for graph in graphs)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda x: torch.tanh(x) * (2 if x.shape[1] == 1 else 3),
+        lambda x: torch.tanh(x) * 2 if x.shape[1] == 1 else torch.relu(x) * 2,
+    ],
+)
+def test_a_graph_without_any_other_size_is_compiled_where_it_is_another(
+    model: Callable[[Tensor], Tensor],
+) -> None:
+    program = trace(model, compile="now")
+    for size in (*LENGTHS, *[(1, 1)] * 4):
+        (x,) = rows(*size)
+        with torch.no_grad():
+            torch.testing.assert_close(program(x), model(x))
+    (last,) = (one for one in program.records if one.number == 2)
+    assert last.compilations == 1
+
+
 def branched(x: Tensor) -> Tensor:
     """Do something else for one sequence."""
     return torch.relu(x) * 2 if x.shape[0] == 1 else torch.tanh(x) * 2

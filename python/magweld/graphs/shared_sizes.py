@@ -52,6 +52,11 @@ class Recorded:
     kinds: tuple[tuple[torch.dtype, torch.device], ...]
 
 
+def may_be_alike(own: Recorded, other: Recorded) -> bool:
+    """Whether graphs are the same but for numbers, whatever these are."""
+    return own.kinds == other.kinds and _paired(own, other) is not None
+
+
 def shared_relation(
     own: Recorded,
     other: Recorded,
