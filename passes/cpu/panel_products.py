@@ -6,7 +6,7 @@ elements of the other operand, equal in all lanes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, gcd
@@ -53,7 +53,7 @@ def panel_candidates(
             if not parallel or not moves or nest.extents[columns] < 2:
                 continue
             width = min(lanes, power_below(nest.extents[columns]))
-            product = _PanelProduct(nest, unit, columns, number, width)
+            product = _PanelProduct(nest, unit, columns, number, width, lanes)
             if panel.strides[columns] == 1:
                 yield product.in_place()
             yield product.packed()
@@ -71,7 +71,8 @@ class _PanelProduct:
         unit: The registers.
         columns: The loop.
         number: Which operand is the panel.
-        lanes: Elements of a vector.
+        lanes: Elements of a vector of columns.
+        widest: Elements of the widest vector.
     """
 
     nest: LoopNest
@@ -79,6 +80,7 @@ class _PanelProduct:
     columns: int
     number: int
     lanes: int
+    widest: int
 
     @property
     def panel(self) -> Access:
@@ -127,17 +129,16 @@ class _PanelProduct:
 
     def in_place(self) -> Candidate:
         """Return the tile that reads the panel where it is."""
-        cycles = self._cycles(self.extents[1])
-        steps = self.panel.strides
+        steps, beside = self.panel.strides, 0.0
         far = [d for d in self.nest.reductions if abs(steps[d]) >= FAR_ROWS]
         # Narrower elements are widened wherever they are read, once in a panel.
         near = NEAR_ROWS if self.panel.bits == WORD_BITS else 1
         if points_of(self.nest, far) > near:
-            cycles += self.elements * FAR_CYCLES
+            beside = self.elements * FAR_CYCLES
         elif _collides(self.nest, self.panel, self.block[1] * self.lanes):
             strips = ceil(self.extents[0] / self.block[0])
-            cycles += self.elements * COLLISION_CYCLES * strips
-        return Candidate(cycles, self._tile())
+            beside = self.elements * COLLISION_CYCLES * strips
+        return self._with_rest(beside, self._tile(), [self._rest_rows()])
 
     def packed(self) -> Candidate:
         """Return the tile that copies the panel into contiguous memory."""
@@ -145,16 +146,52 @@ class _PanelProduct:
         copied = TURN_CYCLES if turned else copy_cycles(self.unit.bits, even=self._even)
         copied *= self.elements
         tile = replace(self._tile(), packed_input=self.number)
-        whole = Candidate(self._cycles(self.extents[1]) + copied, tile)
         loops = (self.row, self.columns)
         dots = rest_dots(self.nest, self.unit, loops, self.lanes, self.other)
-        if dots is None:
-            return whole
+        return self._with_rest(copied, tile, [dots, self._rest_rows()])
+
+    def _with_rest(
+        self, beside: float, tile: RegisterTile, rests: Sequence[Candidate | None]
+    ) -> Candidate:
+        """Return a tile, with one of those for the columns that fill no vector.
+
+        Args:
+            beside: Cycles beside those of vectors of columns.
+            tile: Of vectors of columns.
+            rests: For the columns that fill none, each without an order of the loops.
+        """
+        whole = Candidate(self._cycles(self.extents[1]) + beside, tile)
         vectors = self._cycles(self.extents[1] // self.lanes * self.lanes)
-        cycles = vectors + self._times * dots.cycles + copied
-        rest = replace(dots.tile, order=tile.order)
-        parted = Candidate(cycles, replace(tile, rest=rest))
-        return min(whole, parted, key=lambda candidate: candidate.cycles)
+        parted = (
+            Candidate(
+                vectors + self._times * rest.cycles + beside,
+                replace(tile, rest=replace(rest.tile, order=tile.order)),
+            )
+            for rest in rests
+            if rest is not None
+        )
+        return min((whole, *parted), key=lambda candidate: candidate.cycles)
+
+    def _rest_rows(self) -> Candidate | None:
+        """Return vectors of rows for the columns that fill none, None without them.
+
+        Rows are contiguous then, and few columns are few such vectors: 16 x 49 results
+        are 48 vectors of columns and one of rows, where the last column took 16.
+        """
+        rows, columns = self.extents
+        rest = columns % self.lanes
+        if not rest or not self.rows or self.other.strides[self.row] != 1:
+            return None
+        lanes = min(self.widest, power_below(rows))
+        block = best_block(rest, rows, lanes, self.unit)
+        depth = points_of(self.nest, self.nest.reductions)
+        access = OUTPUT_CYCLES * self._lanes_apart(self.row, lanes)
+        cycles = depth * block_cycles(rest, rows, lanes, block)
+        cycles += rest * ceil(rows / lanes) * access
+        unroll = dict.fromkeys(range(len(self.nest.extents)), 1)
+        unroll[self.columns], unroll[self.row] = block
+        tile = RegisterTile((), (), tuple(unroll.values()), self.row, lanes)
+        return Candidate(cycles, tile)
 
     def paired(self, depth: int) -> Candidate:
         """Return the tile that multiplies pairs along a loop of the reduction."""
@@ -183,10 +220,12 @@ class _PanelProduct:
         rows, _ = self.extents
         depth = points_of(self.nest, self.nest.reductions)
         products = depth * block_cycles(rows, columns, self.lanes, self.block)
-        # Lane by lane where the output is not contiguous.
-        contiguous = self.nest.outputs[0].strides[self.columns] == 1
-        access = OUTPUT_CYCLES * (1 if contiguous else self.lanes)
+        access = OUTPUT_CYCLES * self._lanes_apart(self.columns, self.lanes)
         return self._times * (products + rows * ceil(columns / self.lanes) * access)
+
+    def _lanes_apart(self, loop: int, lanes: int) -> int:
+        """Return how many parts of a vector of the output are accessed one by one."""
+        return 1 if self.nest.outputs[0].strides[loop] == 1 else lanes
 
     def _tile(self) -> RegisterTile:
         unroll = dict.fromkeys(range(len(self.nest.extents)), 1)

@@ -80,6 +80,12 @@ def _products(m: int, k: int, n: int, tm: int, tn: int) -> list[Case]:
             lambda: (torch.randn(m, k), torch.randn(n, k), torch.randn(n)),
             lambda a, b, bias: torch.relu(F.linear(a, b, bias)),
         ),
+        Case(
+            "matmul_of_columns",
+            sizes,
+            lambda: (torch.randn(k, m), torch.randn(k, n)),
+            lambda a, b: a.mT @ b,
+        ),
     ]
 
 
@@ -170,6 +176,7 @@ CASES = [
     *_products(49, 197, 97, 49, 97),
     *_products(64, 192, 49, 64, 49),
     *_products(37, 100, 117, 37, 117),
+    *_products(16, 33, 49, 16, 49),
     *_products(7, 5, 3, 7, 3),
     *_products(1, 64, 48, 1, 48),
     _batch_norm(64, 56, 2),

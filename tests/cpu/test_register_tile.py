@@ -153,8 +153,31 @@ def test_columns_are_no_dot_products_without_something_to_gain() -> None:
     short = choose_register_tile(matmul(64, 49, 12), AVX2)
     assert short.rest is None
     # The elements of a row lie apart along the reduction.
-    apart = nest((64, 49, 192), {2}, [(1, 0, 64), (0, 1, 49)], (49, 1, 0), product=True)
+    apart = nest(
+        (64, 49, 192), {2}, [(2, 0, 128), (0, 1, 49)], (49, 1, 0), product=True
+    )
     assert choose_register_tile(apart, AVX2).rest is None
+
+
+@pytest.mark.parametrize("unit", [AVX512, AVX2])
+@pytest.mark.parametrize("columns", [20, 36, 49, 100, 196])
+def test_columns_that_fill_no_vector_are_vectors_of_rows(
+    unit: VectorUnit, columns: int
+) -> None:
+    # m[p, f, t] = the sum over c of u[p, c, f] v[p, c, t]
+    inputs = [(16 * 256, 1, 0, 16), (256 * columns, 0, 1, columns)]
+    output = (16 * columns, columns, 1, 0)
+    extents = (16, 16, columns, 256)
+    tile = choose_register_tile(nest(extents, {3}, inputs, output, product=True), unit)
+    assert (tile.packed_input, tile.vector_dim) == (NONE, 2)
+    assert tile.rest is not None
+    assert (tile.rest.vector_dim, tile.rest.lanes) == (1, tile.lanes)
+
+
+def test_whole_vectors_of_columns_leave_no_rows() -> None:
+    inputs = [(16 * 64, 1, 0, 16), (64 * 48, 0, 1, 48)]
+    whole = nest((16, 16, 48, 64), {3}, inputs, (16 * 48, 48, 1, 0), product=True)
+    assert choose_register_tile(whole, AVX512).rest is None
 
 
 @pytest.mark.parametrize("unit", [AVX512, AVX2])

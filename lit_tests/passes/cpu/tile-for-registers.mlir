@@ -103,6 +103,21 @@ func.func @one_column_more(%x: memref<64x192xf32>, %y: memref<192x49xf32>, %z: m
   return
 }
 
+// Where rows are neighbours, that column is a vector of them.
+// CHECK-LABEL: func.func @one_column_of_neighbours(
+// CHECK:         packed_input = -1 : i64, rest = {dims = [], lanes = 16 : i64, order = array<i64: 1, 0, 2>, packed_input = -1 : i64, unroll = array<i64: 1, 1, 1>, vector_dim = 0 : i64}, {{.*}}vector_dim = 1 : i64
+// AVX2-LABEL:  func.func @one_column_of_neighbours(
+// AVX2:          rest = {dims = [], lanes = 8 : i64, {{.*}}unroll = array<i64: 2, 1, 1>, vector_dim = 0 : i64}
+func.func @one_column_of_neighbours(%x: memref<64x16xf32>, %y: memref<64x49xf32>, %z: memref<16x49xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d2, d0)>, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<64x16xf32>, memref<64x49xf32>) outs(%z : memref<16x49xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
 // The panel of 196 is no copy for the sake of four columns: its rows begin anywhere.
 // CHECK-LABEL: func.func @four_columns_more(
 // CHECK:         packed_input = -1 : i64, unroll = array<i64: 6, 4, 1>, vector_dim = 1 : i64
