@@ -19,12 +19,6 @@ from magweld.passes.tiling.propagation import Refusal
 from magweld.passes.tiling.regions import Access
 from magweld.targets.device import Device
 
-# Channels on both sides from which a library's convolution is as fast on a CPU as
-# generated code: it computes blocks of them, which fewer do not fill. Measured with
-# windows of 3x3: 48 -> 3 takes 0.8 and 0.2 ms, 24 -> 24 takes 1.3 and 0.5 ms,
-# 64 -> 64 as long either way.
-LIBRARY_CHANNELS = 32
-
 Make = Callable[[Any], LibraryCall | Refusal]
 
 

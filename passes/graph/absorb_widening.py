@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from magweld.bindings import arith, ir, linalg
+from magweld.bindings import ir, linalg
 from magweld.passes.infrastructure.base import Pattern, PatternPass
-from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.narrow_operands import narrow_source
 
 MatmulLike: TypeAlias = linalg.MatmulOp | linalg.BatchMatmulOp
 WindowLike: TypeAlias = linalg.Conv1DNcwFcwOp | linalg.Conv2DNchwFchwOp
@@ -50,23 +50,6 @@ def absorb_into_points(op: WindowLike, rewriter: Any) -> bool:
     linalg.fill_builtin_region(product.operation)
     rewriter.replace_op(op.operation, product.operation)
     return True
-
-
-def narrow_source(value: Any) -> Any | None:
-    """Return the tensor of halves that another one widens, None for any other."""
-    copy = defining_op(value)
-    if not isinstance(copy, linalg.GenericOp) or len(copy.inputs) != 1:
-        return None
-    block = copy.regions[0].blocks[0]
-    *body, terminator = block.operations
-    if len(body) != 1 or not isinstance(body[0], arith.ExtFOp):
-        return None
-    if not isinstance(body[0].in_.type, ir.F16Type | ir.BF16Type):
-        return None
-    identity = ir.AffineMap.get_identity(copy.results[0].type.rank)
-    plain = all(attr.value == identity for attr in copy.indexing_maps)
-    whole = list(terminator.operands) == [body[0].result]
-    return copy.inputs[0] if plain and whole else None
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg
-from magweld.passes.graph.absorb_widening import narrow_source
 from magweld.passes.graph.narrow_windows import factors_of
 from magweld.passes.infrastructure.base import Pattern, PatternPass
 from magweld.passes.ir.contractions import build_contraction
+from magweld.passes.ir.narrow_operands import narrow_source
 from magweld.passes.ir.tensor_reshapes import collapse
 
 # Operations on windows, with how many dimensions count groups of channels.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from magweld.bindings import ir, linalg
+from magweld.codegen.unfolded_windows import LIBRARY_CHANNELS
 from magweld.dialects.tile_graph import (
     device_of,
     is_tile_graph,
@@ -14,7 +15,7 @@ from magweld.dialects.tile_graph import (
     root_operation,
 )
 from magweld.passes.analysis.body_forms import factor_type
-from magweld.passes.analysis.library_calls import LIBRARY_CHANNELS, call_on
+from magweld.passes.analysis.library_calls import call_on
 from magweld.passes.analysis.library_form import LibraryCall
 from magweld.passes.analysis.operator_model import operator_model
 from magweld.passes.infrastructure.base import FunctionPass

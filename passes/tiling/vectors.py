@@ -43,6 +43,8 @@ MASKED_BITS = 512
 # Points of a window that are written out, so that its last vector of a row may be one
 # that is not full; and bytes of the elements that are loaded and stored so.
 MOST_POINTS, MASKED_BYTES = 64, 4
+# Factors of which one instruction multiplies two pairs.
+PAIRED = "bf16"
 
 
 def _product_waste(node: OperatorModel, box: Box, device: Device) -> float:
@@ -58,7 +60,7 @@ def _product_waste(node: OperatorModel, box: Box, device: Device) -> float:
         return 1.0
     lanes = max(1, device.vector_bits // (8 * node.writes[0].element_bytes))
     elements = math.prod(interval.size for interval in panel.window(box))
-    turned = not _moves(panel.index[-1:], column)
+    turned = not _moves(panel.index[-1:], column) or _has_pairs(node)
     copied = TURN_CYCLES if turned else copy_cycles(device.vector_bits)
     columns = box[column].size
     waste = _vectors(columns, lanes) * lanes / columns
@@ -67,6 +69,14 @@ def _product_waste(node: OperatorModel, box: Box, device: Device) -> float:
         any(_moves(r.index[-1:], loop) for loop in node.reduction) for r in node.reads
     )
     return min(waste, ALONG_REDUCTION) if all(rows) else waste
+
+
+def _has_pairs(node: OperatorModel) -> bool:
+    """Whether the image or panel of a product is copied in pairs of neighbours.
+
+    The products of pairs are half as many, and pairs half as many as elements.
+    """
+    return node.factors == PAIRED
 
 
 def copy_cycles(vector_bits: int, *, even: bool = True) -> float:
@@ -175,8 +185,11 @@ def _point_copy(node: OperatorModel, box: Box, lanes: int, device: Device) -> fl
     """Return the cycles to copy an element of the image of single points.
 
     Where a few of its pixels fill no vector they are dot products, which read columns
-    that are copied, with the panel that they are a part of.
+    that are copied, with the panel that they are a part of. Those of bf16 are copied in
+    any case: two that are multiplied with two others become neighbours.
     """
+    if _has_pairs(node):
+        return TURN_CYCLES
     *_, down, across = node.parallel
     pixels = box[down].size * box[across].size
     is_copied = 0 < pixels % lanes <= DOT_PIXELS

@@ -1,4 +1,4 @@
-"""Checks strided convolutions of many channels, which are products of matrices."""
+"""Checks convolutions of many channels that are products of matrices."""
 
 from __future__ import annotations
 
@@ -44,3 +44,33 @@ def test_strided_windows_are_products_of_single_points(
         expected = F.relu(F.conv2d(x, weights, **options))
         torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-3)
         x = x * -2
+
+
+@pytest.mark.skipif(
+    not torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported(),
+    reason="the library has the instructions that generated code has not",
+)
+@pytest.mark.parametrize(
+    ("image", "rows", "options"),
+    [
+        ((1, 32, 14, 14), 48, {"stride": 2, "padding": 1}),
+        ((2, 80, 9, 11), 70, {"padding": 1}),
+        ((1, 65, 8, 8), 96, {"padding": (0, 2), "dilation": (1, 2)}),
+    ],
+)
+def test_windows_of_bfloat_are_products_of_pairs(
+    image: tuple[int, ...],
+    rows: int,
+    options: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("MAGWELD_CPU_CAPABILITY", raising=False)
+    torch.manual_seed(0)
+    x = torch.randn(image).bfloat16()
+    weights = torch.randn(rows, image[1], 3, 3).bfloat16()
+    found = compiled(x, weights, options)
+    (graph,) = found.report()["graphs"]
+    assert {step["kind"] for step in graph["steps"]} == {"generated"}
+    (result,) = found(x, weights)
+    expected = F.relu(F.conv2d(x.double(), weights.double(), **options))
+    torch.testing.assert_close(result.double(), expected, rtol=1e-2, atol=1e-2)

@@ -20,6 +20,7 @@ from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
 
 from magweld import env
+from magweld.codegen.unfolded_windows import FILTERED_CHANNELS, UnfoldedWindows
 from magweld.importer.attention import AttentionOptions, attention
 from magweld.importer.dtypes import GENERATED, HALVES, is_arranged, is_half, widened
 
@@ -42,9 +43,8 @@ _FEW_ROWS: Final = 4
 # one of them: tiles of larger products copy the same elements again. Transposed factors
 # of 3072 x 1024 x 768 take 1.2 times as long as the library, 64 x 512 x 577 0.9 times.
 _MOST_APART: Final = 1 << 17
-# Channels of which windows of 3 x 3 take as long as in the library: 1.27 and 1.25 ms
-# for 64 of 56 x 56 pixels, 1.62 and 1.35 for 256 of 14 x 14.
-_FEW_CHANNELS: Final = 64
+# Of a batch of images.
+_IMAGE_DIMS: Final = 4
 # Scores of one head from which the library's products outweigh that attention is one
 # kernel, where generated code multiplies no pairs: with 128 x 128 of bf16 it takes 0.6
 # and 0.9 ms, with 1024 x 1024 47 and 35 ms.
@@ -244,11 +244,12 @@ def _sum_and_product(start: Tensor, left: Tensor, right: Tensor, **factors: Any)
 
 def _convolution(x: Tensor, weight: Tensor, *args: Any) -> Any:
     """Leave windows of bf16 to torch's library where generated ones are slower."""
-    library = _multiplies_bfloat(x) and not _is_cheap(weight, *args)
+    library = _multiplies_bfloat(x) and not _is_cheap(x, weight, *args)
     return NotImplemented if library else ((x, weight, *args), {})
 
 
 def _is_cheap(
+    x: Tensor,
     weight: Tensor,
     bias: Any,
     stride: Any,
@@ -257,10 +258,11 @@ def _is_cheap(
     transposed: bool,
     *rest: Any,
 ) -> bool:
-    """Whether a convolution takes as little time in f32 as the library's of bf16.
+    """Whether a convolution takes as little time as the library's of bf16.
 
     Windows of one channel wait for memory, those of one point are products of pairs,
-    and a few channels of 3 x 3 take fewer products (Winograd).
+    as are others side by side, and a few channels of 3 x 3 take fewer products
+    (Winograd).
     """
     groups = rest[-1]
     filters, channels, *window = weight.shape
@@ -271,7 +273,26 @@ def _is_cheap(
     if {*window} == {1}:
         return _generates_pairs()
     plain = window == [3, 3] and {*stride, *dilation} == {1} and filters % 16 == 0
-    return plain and 16 <= channels <= _FEW_CHANNELS
+    if plain and 16 <= channels <= FILTERED_CHANNELS:
+        return True
+    return _unfolds(x, weight, stride, padding, dilation) and _generates_pairs()
+
+
+def _unfolds(
+    x: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any
+) -> bool:
+    """Whether the windows of an image are put side by side (`unfold-windows`)."""
+    if weight.dim() != _IMAGE_DIMS or x.dim() != _IMAGE_DIMS:
+        return False
+    pixels = [
+        (size + 2 * border - step * (points - 1) - 1) // distance + 1
+        for size, border, step, points, distance in zip(
+            x.shape[2:], padding, dilation, weight.shape[2:], stride, strict=True
+        )
+    ]
+    result = (x.shape[0], weight.shape[0], *pixels)
+    bits = 8 * weight.element_size()
+    return UnfoldedWindows(bits, weight.shape, result, stride).pays
 
 
 def _attention(query: Tensor, key: Tensor, *args: Any, **options: Any) -> Any:
