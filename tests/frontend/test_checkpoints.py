@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from halves import pair, same_state
+from halves import Halves, pair, same_state
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -248,3 +248,28 @@ def test_one_checkpoint_within_another() -> None:
         torch.testing.assert_close(*grads)
     assert traced.breaks == [], traced.explain()
     assert traced.stats()["hits"] == CALLS - 1
+
+
+class Plain(Stack):
+    """The same without checkpoints."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = block(x)
+        return x.square().mean()
+
+
+@pytest.mark.parametrize("kind", [Stack, Plain])
+def test_compiled_halves_keep_what_lies_between_checkpoints(kind: type[Stack]) -> None:
+    mine, twin, _ = pair(kind())
+    backend = Halves()
+    traced = trace(mine, backend=backend)
+    for _ in range(2):
+        x = torch.randn(5, 6)
+        for model, call in ((mine, traced), (twin, twin)):
+            model.zero_grad()
+            call(x).backward()
+        same_state(mine, twin)
+    (output,) = backend.graphs[0].graph.find_nodes(op="output")
+    # The loss, and what two blocks hand on; the other one takes the argument.
+    assert (len(output.args[0]) == 3) == (kind is Stack)

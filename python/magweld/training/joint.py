@@ -11,7 +11,9 @@ import torch.nn.functional as F
 from torch import fx
 from torch._functorch.aot_autograd import aot_export_joint_simple
 from torch._subclasses import FakeTensorMode
+from torch.fx import traceback as fx_traceback
 from torch.utils import _pytree as pytree
+from torch.utils.checkpoint import CheckpointPolicy
 
 from magweld.diagnostics import UnsupportedError
 from magweld.graphs.checkpoints import CheckpointOperator
@@ -235,6 +237,7 @@ class _JointRunner(AtenRunner):
     def __init__(self, graph: fx.GraphModule) -> None:
         super().__init__(graph, {**_RANDOM_ONLY, **_REFUSED})
         self.unread: list[torch.Tensor] = []
+        self._parts = 0
 
     def run_node(self, n: fx.Node) -> Any:
         """Run one node; see `GraphRunner.run_node`."""
@@ -247,13 +250,30 @@ class _JointRunner(AtenRunner):
     def call_function(
         self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Run a function; what is kept of a checkpoint is decided for the whole."""
+        """Run a function; of a checkpoint only random numbers are kept."""
         if not isinstance(target, CheckpointOperator):
             return super().call_function(target, args, kwargs)
-        runner = _JointRunner(target.body)
-        result = runner.run(*args)
+        self._parts += 1
+        runner = _JointRunner(_made_anew(target.body, self._parts))
+        with fx_traceback.preserve_node_meta():
+            result = runner.run(*args)
         self.unread += runner.unread
         return result
+
+
+def _made_anew(body: fx.GraphModule, part: int) -> fx.GraphModule:
+    """Return a checkpointed part whose nodes say so, as torch's partitioner reads it.
+
+    Args:
+        part: Its number; what one part hands to the next is kept.
+    """
+    said = {"recompute": CheckpointPolicy.MUST_RECOMPUTE, "ac_graph_id": part}
+    marked = fx.Graph()
+    marked.output(marked.graph_copy(body.graph, {}))
+    for node in marked.nodes:
+        # Random numbers are drawn once, in the order of the program.
+        node.meta = {} if node.meta.get("draws") else dict(said)
+    return fx.GraphModule(body, marked)
 
 
 def _plain(joint: fx.GraphModule) -> fx.GraphModule:

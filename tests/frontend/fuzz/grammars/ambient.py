@@ -111,6 +111,8 @@ _H = """
     _Scaled.apply({h}, {K})
     checkpoint(PLAIN, {h}, use_reentrant=False)
     checkpoint(inner, {h}, {K}, use_reentrant=False)
+    checkpoint({C}, {h}, use_reentrant={B})
+    checkpoint(lambda t: GEAR.turn(t) * {K}, {h}, use_reentrant=False)
     torch.add(DUCK, {h})
     {h}.as_subclass(Tagged)
     {h}.as_subclass(Tagged) * 2
@@ -141,6 +143,9 @@ _H = """
     torch.nn.utils.parameters_to_vector([BIAS]) + {h}
     torch.func.functional_call(PLAIN, dict(PLAIN.named_parameters()), ({h},))
     torch.vmap(lambda row: row * 2)({h})
+    torch.vmap(lambda row: GEAR.turn(row) * {K} + row.shape[0])({h})
+    torch.func.jvp(lambda t: t * {K}, ({h},), (ROWS[:1],))[1]
+    torch.vmap(torch.func.grad(lambda row: (row * row * {K}).sum()))({h})
     torch.func.grad(lambda t: (t * t).sum())({h})
     torch.autograd.grad((BIAS * 2).sum(), BIAS)[0] + {h}
 """
