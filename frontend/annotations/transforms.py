@@ -120,9 +120,11 @@ def _check(session: Session, name: str) -> OperatorRecorder:
     recorder = session.operators
     assert isinstance(recorder, OperatorRecorder), "operators are recorded"
     opaque = recorder.in_opaque and not recorder.records_below
-    if session.in_branch or opaque or session.graph.lifting is not None:
-        # A number that is read of a tensor inside is not followed to sizes of inputs.
+    if session.in_branch or opaque:
         raise StopRecordingError("native-call", name)
+    if session.graph.lifting is not None:
+        # What is asked for inside is not followed to the sizes of inputs.
+        session.graph.lifting.untold = name
     if any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
         raise StopRecordingError("native-call", f"{name} in autocast")
     return recorder

@@ -100,6 +100,9 @@ def settle(
 def _sizes(
     recorder: OperatorRecorder, lifting: Lifting, known: KnownSizes
 ) -> tuple[Sizes | None, str]:
+    if lifting.untold:
+        lifting.give_up()
+        return None, f"sizes are asked for inside of {lifting.untold}"
     outline = outline_of(recorder, lifting) if known.may_wait else None
     if outline is not None:
         raise SizesAwaitedError(outline)

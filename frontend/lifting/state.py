@@ -52,6 +52,7 @@ class Lifting:
         rewrites: Containers that the current instruction rearranges.
         pinned: Expressions that must have the value of the run.
         undecided: Pinned expressions that another value need not have pinned.
+        untold: What asks for sizes that are not followed, "" if nothing does.
         loops: Loops over lifted ranges, if the run has operators.
         root: The call of the program; its result is that of the run.
         operands: Follows lifted values into operators, if the run has any.
@@ -71,6 +72,7 @@ class Lifting:
         self.rewrites: list[Node] = []
         self.pinned: dict[Expression, Where | None] = {}
         self.undecided: set[Expression] = set()
+        self.untold = ""
         self.loops: Loops | None = None
         self.root = Link(0, (), {}, (), {})
         self.resumed: dict[int, Leaf] = {}

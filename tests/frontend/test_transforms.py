@@ -180,6 +180,18 @@ def test_sizes_that_change() -> None:
     for rows in (2, 3, 4, 5, 6, 7, 3, 2):
         x, w = torch.randn(rows, 4), torch.randn(4)
         torch.testing.assert_close(traced(x, w), closed_over(x, w))
+    assert traced.breaks == [] or {one.id for one in traced.breaks} == {"not-lifted"}
+
+
+def test_numbers_that_change() -> None:
+    def program(x: Tensor, k: int) -> Any:
+        inside = func.vmap(lambda r, n: r * k + n + r.shape[0], (0, None))(x, k + 1)
+        return inside * k, k * 2
+
+    traced = trace(program, backend="eager", dynamic={"k": True})
+    for k in (2, 3, 4, 4, 3, 2, 5):
+        x = torch.randn(2, 4)
+        torch.testing.assert_close(traced(x, k), program(x, k))
 
 
 def test_an_exception_in_the_function_reaches_the_program() -> None:
