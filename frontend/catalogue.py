@@ -236,8 +236,8 @@ _TEXTS = {
         "let its forward only compute; call it before state is changed",
     ),
     "autocast-region": (
-        "the program enters or leaves autocast; torch runs what lies between",
-        "enter autocast outside of the traced part",
+        "the program enters or leaves autocast, which splits the graph",
+        "torch runs the graph if gradients are needed: enter autocast outside then",
     ),
     "backend-failed": (
         "the backend raised; the captured graph runs through torch",

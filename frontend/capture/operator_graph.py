@@ -90,10 +90,12 @@ def build_graph(
     nodes = list(recorder.graph.nodes)
     makes_gradients = any(node.target is inner_gradients for node in nodes)
     trains = _trains(recorder, nodes, grad_enabled)
+    keeps_off = trains and _keeps_gradients_off(recorder, nodes, outputs, grad_enabled)
+    trains = trains and not keeps_off
     if makes_gradients:
         keeps = _keeps_grad_mode(nodes, grad_enabled)
         trains = trains and not (keeps and _is_closed(recorder, outputs))
-    elif not trains and _keeps_grad_mode(nodes, grad_enabled):
+    elif not (trains or keeps_off) and _keeps_grad_mode(nodes, grad_enabled):
         for node in nodes:
             if _switches_grad(node):
                 node.meta["effect"] = False
@@ -285,9 +287,8 @@ def _cut(
         for note, reason in (("warns", "operator-warned"), ("checks", "tensor-value")):
             if node.meta.get(note):
                 leave_to_torch(node, reason)
-    switches = [number for number, node in enumerate(nodes) if node.target in SWITCHES]
-    if switches:
-        for node in nodes[switches[0] : switches[-1] + 1]:
+        # What is between is compiled, and cast, in the modes that these leave behind.
+        if node.target in SWITCHES:
             leave_to_torch(node, "autocast-region")
     return True
 
@@ -320,6 +321,29 @@ def _trains(
     return grad_enabled or any(
         _switches_grad(node) and node.args[0] is True for node in nodes
     )
+
+
+def _keeps_gradients_off(
+    recorder: OperatorRecorder,
+    nodes: list[fx.Node],
+    outputs: Sequence[fx.Node],
+    grad_enabled: bool,
+) -> bool:
+    """Return whether all operators on what requires gradients run while these are off.
+
+    The program switches them off itself. What it writes to and returns must not be
+    memory of a tensor that requires gradients: torch looks at the mode of the hit then.
+    """
+    tensors = recorder.tensors
+    if tensors.makes_differentiable or not _keeps_grad_mode(nodes, grad_enabled):
+        return False
+    if any(map(bodies_of, nodes)):
+        return False  # who runs bodies does not switch the mode
+    given = [item.node.obj for item in recorder.inputs if item.node.obj.requires_grad]
+    memory = {storage_of(tensor) for tensor in given}
+    results = map(tensors.tensor, outputs)
+    shown = {storage_of(tensor) for tensor in results if tensor is not None}
+    return memory.isdisjoint(shown) and memory.isdisjoint(recorder.written)
 
 
 def _keeps_grad_mode(nodes: list[fx.Node], grad_enabled: bool) -> bool:

@@ -97,6 +97,15 @@ class TensorMap:
         """Whether a tensor of the run requires a gradient."""
         return any(tensor.requires_grad for tensor in self._tensors.values())
 
+    @property
+    def makes_differentiable(self) -> bool:
+        """Whether an operator has made a tensor that requires a gradient.
+
+        Views that are taken while gradients are off have the flag of what they view.
+        """
+        made = (x for node, x in self._tensors.items() if node.op != "placeholder")
+        return any(x.requires_grad and not _has_flag_of_base(x) for x in made)
+
     def find(self, obj: Any) -> fx.Node | None:
         """Return the node of an object, None if it has none."""
         return self._nodes.get(id(obj))
@@ -342,3 +351,10 @@ class TensorMap:
         self._storages[storage_of(tensor)] = True
         self.replacements.note_input(tensor)
         return placeholder
+
+
+def _has_flag_of_base(tensor: torch.Tensor) -> bool:
+    try:
+        return tensor._base is not None and tensor.is_leaf
+    except RuntimeError:
+        return False  # torch would make a node of a view only now

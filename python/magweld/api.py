@@ -23,9 +23,13 @@ from magweld.control_graph import import_control
 from magweld.control_text import control_module
 from magweld.cut_graph import CompilePiece, CutGraph
 from magweld.diagnostics import MagweldError, UnsupportedError
-from magweld.frontend.operators.torch_state import torch_state
+from magweld.frontend.operators.torch_state import (
+    autocast_of,
+    torch_state,
+    without_autocast,
+)
 from magweld.generators import save_generator, save_generators
-from magweld.graphs.autocast import graph_runner
+from magweld.graphs.autocast import autocast_as, graph_runner
 from magweld.graphs.cuts import left_to_torch
 from magweld.graphs.size_relation import SizeRelation
 from magweld.graphs.sized_examples import Examples
@@ -435,9 +439,8 @@ def compile_graph(
         prepare_first_use()
     # The import may take many calls, and must not keep the tensors of this one.
     inputs = stand_ins(example_inputs) if tiers.in_background else example_inputs
-    return tiers.graph(
-        graph_runner(graph), partial(prepare, inputs), _surroundings, name
-    )
+    prepared = _with_autocast_of_now(partial(prepare, inputs))
+    return tiers.graph(graph_runner(graph), prepared, _surroundings, name)
 
 
 def compile_for_sizes(
@@ -505,7 +508,8 @@ def compile_for_sizes(
         sized = partial(_sized, making, relation, extents, reference)
         return Work(lambda: sized(races, background))
 
-    return tiers.graph(reference, prepare, _surroundings, name)
+    prepared = _with_autocast_of_now(prepare)
+    return tiers.graph(reference, prepared, _surroundings, name)
 
 
 def _sized(
@@ -608,9 +612,23 @@ def _without_refused(
 
 
 def _surroundings() -> tuple[Any, ...]:
-    """Return what an import takes from its thread: modes, but for those of autograd."""
-    _grad, _inference, *others = torch_state()
+    """Return what an import takes from its thread: modes.
+
+    It sets those of autograd and autocast itself.
+    """
+    _grad, _inference, *others = without_autocast(torch_state())
     return tuple(others)
+
+
+def _with_autocast_of_now(prepare: Callable[[], Work]) -> Callable[[], Work]:
+    """Return a preparation that may go on in threads and calls with other casts."""
+    modes = autocast_of(torch_state())
+
+    def prepared() -> Work:
+        with autocast_as(modes):
+            return prepare()
+
+    return prepared
 
 
 def _name_of(graph: fx.GraphModule, program: str) -> str:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, fx
 
 from magweld import env
-from magweld.graphs.autocast import graph_runner
+from magweld.graphs.autocast import autocast_kept, graph_runner, switches_autocast
 from magweld.graphs.forms import Forms
 from magweld.graphs.pieces import piece_of
 from magweld.importer.refusals import describe
@@ -55,8 +55,11 @@ class CutGraph:
             for node in nodes
             if node.name in cuts
         ]
+        # A piece that is compiled leaves modes of torch as they are.
+        cuts = {**cuts, **dict.fromkeys(_switches_of_gradients(nodes), "")}
         self._inputs = [node for node in nodes if node.op == "placeholder"]
         self._result = nodes[-1].args[0]
+        self._switches = switches_autocast(graph.graph)
         groups = list(_groups(nodes, cuts))
         last = _last_reads(groups, nodes[-1])
         self._steps = [
@@ -67,6 +70,12 @@ class CutGraph:
         """Return what the graph returns."""
         values: dict[fx.Node, Any] = dict(zip(self._inputs, inputs, strict=True))
         del inputs
+        if not self._switches:
+            return self._run(values)
+        with autocast_kept():
+            return self._run(values)
+
+    def _run(self, values: dict[fx.Node, Any]) -> Any:
         for step in self._steps:
             step.run(values)
         return fx.map_arg(self._result, values.__getitem__)
@@ -187,6 +196,10 @@ def _form(inputs: Sequence[Any]) -> Hashable | None:
     objects: dict[int, int] = {}
     same = tuple(objects.setdefault(id(t), number) for number, t in enumerate(inputs))
     return torch.is_grad_enabled(), forms, same, neighbours(inputs, range(len(inputs)))
+
+
+def _switches_of_gradients(nodes: Sequence[fx.Node]) -> list[str]:
+    return [n.name for n in nodes if n.target is torch._C._set_grad_enabled]
 
 
 def _groups(nodes: Sequence[fx.Node], cuts: Cuts) -> Iterator[list[fx.Node]]:
