@@ -23,8 +23,8 @@ from magweld.codegen.vector_kernels import VectorKernels
 from magweld.codegen.window_transforms import transposed
 from magweld.codegen.window_words import WindowWords, Word
 
-# Tiles whose sums are in the second cache at a time.
-CHUNK: Final = 48
+# Tiles whose sums are in the first cache at a time.
+CHUNK: Final = 24
 # Whole blocks of tiles, whatever the CPU.
 ROUND: Final = 24
 # Blocks of summands, how many of each are used, and floats between blocks.
