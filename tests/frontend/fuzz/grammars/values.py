@@ -352,7 +352,7 @@ _COMPOUND = """
     elif {B}:
         {*}
 
-    for {=K} in {N}:
+    for {=K} in [*{N}]:
         {*}
 
     for {=K} in range(int(k) % 4):
