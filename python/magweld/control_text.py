@@ -21,7 +21,7 @@ from magweld.importer.torch_dialect import vtensor_type
 from magweld.piecewise import Decision, Part, Straight, has_control
 
 _SIGNATURE: Final = re.compile(
-    r"func\.func @main\((?P<inputs>.*?) -> (?P<results>.*)\{"
+    r"func\.func @main\((?P<inputs>.*?)(?: -> (?P<results>.*))?\{"
 )
 _TYPE: Final = re.compile(r"!torch\.vtensor<\[[^\]]*\],\w+>")
 _TRIPS: Final = torch.iinfo(torch.int64).max
@@ -109,7 +109,7 @@ class _Module:
         body = body.replace("func.func @main(", f"func.func private @{name}(")
         self.functions.append(body.replace("@external_", f"@{name}_external_"))
         inputs = tuple(_TYPE.findall(found["inputs"]))
-        return Function(name, inputs, tuple(_TYPE.findall(found["results"])))
+        return Function(name, inputs, tuple(_TYPE.findall(found["results"] or "")))
 
     def add_graph(self, graph: Parted) -> Function:
         return _Body(self, graph).finish()
@@ -132,6 +132,8 @@ class _Body:
         self._values.update(zip(self._graph.inputs, inputs, strict=True))
         for step in self._graph.steps:
             if isinstance(step, Straight):
+                if not step.outputs:
+                    continue  # nothing reads what it computes
                 function = self._module.add_part(step.part)
                 results = self._call(function, self._of(step.inputs))
                 self._values.update(zip(step.outputs, results, strict=True))
@@ -205,6 +207,8 @@ class _Body:
     def _if(
         self, test: Value, operands: list[Value], functions: list[Function]
     ) -> list[Value]:
+        if not functions[0].results:
+            return []  # nothing reads what it computes
         truth = self._truth(test, negated=False)
         head, results = self._results(functions[0].results)
         self._lines.append(f"{head} = torch.prim.If {truth} -> ({_types(results)}) {{")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import copy
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -188,6 +189,25 @@ def test_a_view_that_may_be_a_result_stays_one(program):
             mine, theirs = results_of(compiled, x), results_of(program, x)
             torch.testing.assert_close(mine, theirs)
             assert [t._is_view() for t in mine] == [t._is_view() for t in theirs]
+
+
+def test_operators_behind_all_that_is_read():
+    traced = trace(one_arm)
+    x = next(inputs())
+    with torch.no_grad():
+        traced(x)
+        graph = copy.deepcopy(traced.records[0].graph)
+        (end,) = graph.graph.find_nodes(op="output")
+        with graph.graph.inserting_before(end):
+            total = graph.graph.call_method("sum", (end.all_input_nodes[-1],))
+            graph.graph.call_method("gt", (total, 1))
+        graph.recompile()
+        compiled = compile_graph(graph, [x])
+        assert "if" in compiled.program.step_kinds()
+        for x in inputs():
+            pairs = zip(results_of(compiled, x), results_of(one_arm, x), strict=True)
+            for one, other in pairs:
+                torch.testing.assert_close(one, other)
 
 
 def test_an_artifact_has_them(tmp_path):
