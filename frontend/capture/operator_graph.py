@@ -188,7 +188,7 @@ def _forget_origins(module: fx.GraphModule) -> None:
     """Let go of the recorded graph; what has warned is to warn at the same lines."""
     for node in all_nodes(module):
         warn_in_place(node)
-        for name in ("origin", "starts", "stands", "branches"):
+        for name in ("origin", "starts", "stands", "branches", "checkpoint"):
             node.meta.pop(name, None)
 
 

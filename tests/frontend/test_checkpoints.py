@@ -273,3 +273,17 @@ def test_compiled_halves_keep_what_lies_between_checkpoints(kind: type[Stack]) -
     (output,) = backend.graphs[0].graph.find_nodes(op="output")
     # The loss, and what two blocks hand on; the other one takes the argument.
     assert (len(output.args[0]) == 3) == (kind is Stack)
+
+
+@pytest.mark.parametrize("backend", ["eager", "magweld"])
+def test_sizes_that_change_train_as_eagerly(backend: str) -> None:
+    mine, twin, _ = pair(Stack())
+    moment = "now" if backend == "magweld" else None
+    traced = trace(mine, backend=backend, compile=moment)
+    for rows in (5, 5, 4, 3, 6, 7, 4, 5):
+        x = torch.randn(rows, 6)
+        for model, call in ((mine, traced), (twin, twin)):
+            model.zero_grad()
+            call(x).backward()
+        same_state(mine, twin)
+    assert traced.breaks == [], traced.explain()
