@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from types import FunctionType, MethodType
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -18,7 +18,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.annotation import Entries, NativeCall
+from magweld.frontend.monitor.annotation import Annotation, Entries, NativeCall, Use
 from magweld.frontend.monitor.code_table import SUSPENDABLE
 from magweld.frontend.monitor.hooks import Shown
 from magweld.frontend.monitor.observer import Observer
@@ -211,4 +211,14 @@ class _Region:
             raise _refused("of a function that writes tensors")
 
 
-CHECKPOINTS: Final[Entries] = ((module.checkpoint, _checkpoint),)
+def _hooks() -> Iterator[CodeType]:
+    """Yield the code that torch runs for each tensor that is kept for a gradient."""
+    hook = getattr(module, "_checkpoint_hook", None)
+    made = () if hook is None else hook.__init__.__code__.co_consts
+    yield from (item for item in made if isinstance(item, CodeType))
+
+
+CHECKPOINTS: Final[Entries] = (
+    (module.checkpoint, _checkpoint),
+    *((code, Annotation(rest=Use.KEEP)) for code in _hooks()),
+)

@@ -287,3 +287,33 @@ def test_sizes_that_change_train_as_eagerly(backend: str) -> None:
             call(x).backward()
         same_state(mine, twin)
     assert traced.breaks == [], traced.explain()
+
+
+class Doubled(torch.autograd.Function):
+    """A sine whose gradient is twice that of a sine."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return gradients[0] * x.cos() * 2
+
+
+def test_a_custom_function_may_be_checkpointed() -> None:
+    def program(x: Tensor) -> Tensor:
+        return checkpoint(lambda t: Doubled.apply(t * 3), x, use_reentrant=False).sum()
+
+    traced = trace(program, backend="eager")
+    for _ in range(CALLS):
+        data, grads = torch.randn(3), []
+        for call in (traced, program):
+            x = data.clone().requires_grad_()
+            call(x).backward()
+            grads.append(x.grad)
+        torch.testing.assert_close(*grads)
+    assert traced.breaks == [], traced.explain()
+    assert traced.stats()["hits"] == CALLS - 1
