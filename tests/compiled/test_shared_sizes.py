@@ -13,7 +13,9 @@ from torch.nn import functional as F
 from magweld import api
 from magweld.frontend import trace
 from magweld.frontend.records.backends import run_eagerly
+from magweld.graphs.forms import COMPILE_AFTER, COMPILE_BESIDE
 from magweld.graphs.lifted_graph import LiftedGraph
+from magweld.graphs.shared_sizes import Sharing
 
 # Batches and lengths: the first ones lift both and compile the program.
 MANY = ((4, 9), (6, 13), (9, 7), (5, 5), (8, 30))
@@ -147,6 +149,23 @@ def test_a_graph_without_any_other_size_is_compiled_where_it_is_another(
             torch.testing.assert_close(program(x), model(x))
     (last,) = (one for one in program.records if one.number == 2)
     assert last.compilations == 1
+
+
+def test_a_size_of_one_waits_for_a_program_that_is_being_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Sharing, "may_be", False)
+    monkeypatch.setattr(Sharing, "is_awaited", True)
+    program = trace(lambda x: torch.tanh(x) * 2, compile="now")
+    made = []
+    for size in (*LENGTHS, *[(1, 1)] * (COMPILE_BESIDE + COMPILE_AFTER)):
+        (x,) = rows(*size)
+        with torch.no_grad():
+            torch.testing.assert_close(program(x), torch.tanh(x) * 2)
+        made += [one.compilations for one in program.records if one.number == 2]
+    assert len(made) == COMPILE_BESIDE + COMPILE_AFTER
+    # Not for ever.
+    assert made.index(1) >= COMPILE_BESIDE - 1
 
 
 def branched(x: Tensor) -> Tensor:

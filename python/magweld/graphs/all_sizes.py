@@ -57,6 +57,8 @@ class AllSizes:
 
     Attributes:
         reason: Why sizes that come back are compiled each by itself; "" if not so.
+        awaits: Whether the program of another graph may soon answer the last call that
+            none was found for.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class AllSizes:
         self._calls = 0
         self._seconds = 0.0
         self.reason = ""
+        self.awaits = False
 
     @property
     def tiers(self) -> list[TieredGraph]:
@@ -164,7 +167,8 @@ class AllSizes:
         if not all(tensor.is_contiguous() for tensor in tensors):
             return None
         self.note(tuple(tuple(t.shape) for t in tensors), numbers)
-        if len(self._tiers) == _MOST_PROGRAMS or self._awaits_other(tensors):
+        self.awaits = self._awaits_other(tensors)
+        if len(self._tiers) == _MOST_PROGRAMS or self.awaits:
             return None
         is_soon = len(self._seen) < 2 or self._calls < COMPILE_AFTER
         if not is_soon:

@@ -17,7 +17,7 @@ from magweld.diagnostics import MagweldError
 from magweld.graphs.all_sizes import AllSizes, CompileSizes
 from magweld.graphs.autocast import graph_runner
 from magweld.graphs.counted_loops import with_counted_loops
-from magweld.graphs.forms import COMPILE_BESIDE, Forms, key_of
+from magweld.graphs.forms import COMPILE_AFTER, COMPILE_BESIDE, Forms, key_of
 from magweld.graphs.known_sizes import KnownSizes
 from magweld.graphs.numbers import with_inputs, without_numbers
 from magweld.graphs.own_programs import uses_before_own
@@ -282,7 +282,9 @@ class LiftedGraph:
         sizes = self.all_sizes
         sized = None if sizes is None else sizes.find(key, tensors, numbers)
         if sizes is None or sized is None:
-            return None, self.forms.is_wanted(key)
+            awaits = sizes is not None and sizes.awaits
+            uses = COMPILE_BESIDE if awaits else COMPILE_AFTER
+            return None, self.forms.is_wanted(key, uses)
         # No program is made for each length of a cache that grows, unless that for all
         # sizes has turned out to be no faster than torch, and one for a length clearly
         # is: hardly any call has the length of the one before it.
