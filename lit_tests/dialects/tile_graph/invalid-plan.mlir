@@ -220,6 +220,41 @@ func.func @f(%a: tensor<8xf32>) -> tensor<8xf32>
 
 // -----
 
+// a plan: one block for tiles that overlap, whose extents no call tells
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"shared", 1, 1024, 200.0, 64, 2, "explicit", 0.0, 0>,
+  #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%a: tensor<8xf32>) -> tensor<8xf32>
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.for_tiles' op expected no loop in 'runtime' where tiles are 'overlapping'}}
+  %0 = "tile_graph.for_tiles"() ({
+  ^bb0(%i: index):
+    %x = "tile_graph.load"(%a, %i) {offsets = affine_map<(i) -> (i)>, sizes = [4],
+        place = #tile_graph.place<"shared", 0, 16, 64>, moved = 16, transactions = 1}
+        : (tensor<8xf32>, index) -> tensor<4xf32>
+    %y = "tile_graph.allocate"() : () -> tensor<4xf32>
+    "tile_graph.barrier"() : () -> ()
+    %e = "tile_graph.compute"() ({
+      %r = linalg.exp ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>)
+          -> tensor<4xf32>
+      gpu.yield %r : tensor<4xf32>
+    }) {op_name = "exp"} : () -> tensor<4xf32>
+    "tile_graph.release"(%x) : (tensor<4xf32>) -> ()
+    "tile_graph.store"(%e, %y, %i) {offsets = affine_map<(i) -> (i)>, sizes = [4],
+        result = 0, moved = 16, transactions = 1}
+        : (tensor<4xf32>, tensor<4xf32>, index) -> ()
+    gpu.yield
+  }) {subgraph_name = "exp", level = "shared", extents = [8], steps = [4],
+      runtime = [0], overlapping, operators = ["exp"], footprint = 64} : () -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
 // a plan: every result stored once
 
 #device = #tile_graph.device<"toy", [
