@@ -16,6 +16,7 @@ from magweld.passes.cpu.loop_nest import Access, LoopNest
 from magweld.passes.cpu.pair_nests import can_be_pairs, has_pairs, paired_nest, points
 from magweld.passes.cpu.product_costs import (
     OUTPUT_CYCLES,
+    PIPE_BITS,
     Candidate,
     best_block,
     block_cycles,
@@ -40,6 +41,9 @@ WORD_BITS = 32
 # Cycles to bring an element of a panel back into the first cache for each row of blocks
 # where the panel's rows meet in a few sets (2.6 for a line; Zen 3).
 COLLISION_CYCLES = 0.15
+# Cycles to read and write an element of a vector of results that are no neighbours: of
+# 96 channels over 20 x 20 pixels the last four columns take longer as vectors of rows.
+APART_CYCLES = 10.0
 
 
 def panel_candidates(
@@ -185,9 +189,14 @@ class _PanelProduct:
         lanes = min(self.widest, power_below(rows))
         block = best_block(rest, rows, lanes, self.unit)
         depth = points_of(self.nest, self.nest.reductions)
-        access = OUTPUT_CYCLES * self._lanes_apart(self.row, lanes)
+        apart = self._lanes_apart(self.row, lanes) > 1
+        access = lanes * APART_CYCLES if apart else OUTPUT_CYCLES
         cycles = depth * block_cycles(rest, rows, lanes, block)
         cycles += rest * ceil(rows / lanes) * access
+        # Narrow vectors take one of two pipes.
+        share = PIPE_BITS / max(self.unit.bits, PIPE_BITS)
+        if cycles >= depth * rows * rest.bit_count() * share:
+            return None
         unroll = dict.fromkeys(range(len(self.nest.extents)), 1)
         unroll[self.columns], unroll[self.row] = block
         tile = RegisterTile((), (), tuple(unroll.values()), self.row, lanes)

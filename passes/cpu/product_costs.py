@@ -21,6 +21,8 @@ OPERAND_SHARE = 4
 # Cycles that a load costs a step although it runs beside the multiply-adds: 6x4
 # blocks of vectors reach 100 GFLOP/s where 12x2 reach 90 (Zen 4).
 LOAD_CYCLES = 0.5
+# Bits of a pipe of multiply-adds, of which a core has two (devices.toml).
+PIPE_BITS = 256
 # Cycles to read and write a vector of the output.
 OUTPUT_CYCLES = 2.0
 # Part of the registers that the vectors of columns of a block are at most. Measured

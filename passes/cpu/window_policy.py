@@ -19,6 +19,7 @@ from magweld.passes.cpu.product_costs import (
     LOAD_CYCLES,
     OPERAND_SHARE,
     OUTPUT_CYCLES,
+    PIPE_BITS,
     VECTORS_IN_FLIGHT,
     Candidate,
     power_below,
@@ -35,8 +36,6 @@ from magweld.passes.tiling.vectors import MOST_POINTS
 MOST_PRODUCTS = 512
 # Loads and rearrangements for one vector of an image, by the distance of its elements.
 VECTOR_LOADS = {1: 1, 2: 3}
-# Bits of a pipe of multiply-adds, of which a core has two (devices.toml).
-PIPE_BITS = 256
 
 
 def window_candidates(

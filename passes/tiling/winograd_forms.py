@@ -28,8 +28,6 @@ BLOCK_BYTES = 1024 * 1024
 # Vectors of columns whose products take as long as reading their weights anew.
 WEIGHT_VECTORS = 0.2
 LANES = 16
-# Vectors of rows that take as long as one of them: each waits for its sum.
-LEAST_REST = 4
 # Blocks that differ less in their time are equally good: the smallest is taken.
 BLOCK_ACCURACY = 0.05
 # Products that take as long as one element on its way through a transform, and the
@@ -138,12 +136,8 @@ def block_count(form: WinogradForm, depth: int, sizes: tuple[int, int, int]) -> 
 
 
 def _vectors(columns: int) -> float:
-    """Return the time of a row of columns in that of whole vectors.
-
-    Columns that fill none are vectors of rows, of which some are under way at a time.
-    """
-    whole, rest = divmod(columns, LANES)
-    return whole + (max(rest, LEAST_REST) / ROWS if rest else 0)
+    """Return the time of a row of columns in that of whole vectors."""
+    return columns // LANES + (columns % LANES).bit_count() / 2
 
 
 def product_share(
