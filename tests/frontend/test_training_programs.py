@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -129,6 +129,45 @@ def test_views_that_need_gradients_are_left_to_torch(function: Any) -> None:
     (refusal,) = checked.traced.records[0].breaks
     assert refusal.id == "training-graph"
     assert "training-output-view" in refusal.detail
+
+
+def form(tensor: Tensor) -> tuple[Any, ...]:
+    kind = (tensor.requires_grad, tensor.is_leaf, tensor._is_view(), tensor._version)
+    return (tensor.shape, tensor.stride(), tensor.storage_offset(), *kind)
+
+
+def seen(results: Sequence[Tensor], write: int | None) -> list[Any]:
+    """Return forms and elements of results, one of which is written to."""
+    forms = [form(result) for result in results]
+    if write is not None:
+        results[write].detach().add_(1)
+    versions = [result._version for result in results]
+    return [forms, versions, *(result.detach().clone() for result in results)]
+
+
+@pytest.mark.parametrize("write", [None, 0, -1])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: ((y := x * 2), y.detach()),
+        lambda x: ((y := x * 2).detach(), y),
+        lambda x: ((y := x * 2), y.detach()[1:], y.detach().t(), y),
+        lambda x: ((y := x * 2), y.data),
+        lambda x: ((y := x * 2), *y.detach().split(1)),
+        lambda x: ((y := (x * 2).sum()), y.detach()),
+        lambda x: (x * 2, x.detach()),
+    ],
+)
+def test_detached_results_share_memory(function: Any, write: int | None) -> None:
+    traced = trace(function, backend=Halves())
+    for _ in range(3):
+        x = leaf(3, 4)
+        mine, theirs = traced(x), function(y := x.detach().clone().requires_grad_())
+        torch.testing.assert_close(seen(mine, write), seen(theirs, write))
+        for results in (mine, theirs):
+            sum(r.sum() for r in results if r.requires_grad).backward()
+        torch.testing.assert_close(x.grad, y.grad)
+    assert halved(traced), traced.explain()
 
 
 def test_a_written_input_that_needs_gradients_is_left_to_torch() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._subclasses import FakeTensorMode
+from torch.autograd.graph import increment_version
 
 from magweld.frontend.operators.edges import edge_of, edges_behind
 from magweld.frontend.operators.watch import OperatorWatch
@@ -38,13 +39,13 @@ class InputView:
 
     Attributes:
         input: Its position.
-        window: The part of its memory.
+        window: The part of its memory, None for all that the input shows.
         detached: Whether the output is out of the input's autograd graph.
         creation: See `creation_of`.
     """
 
     input: int
-    window: Window
+    window: Window | None
     detached: bool
     creation: str
 
@@ -60,7 +61,24 @@ class Value:
     number: int
 
 
-Output = InputItself | InputView | Value
+@dataclass(frozen=True)
+class ValueView:
+    """An output without gradient that shares memory with a computed one.
+
+    Attributes:
+        number: Which of the computed ones; it has all of that memory.
+        window: The part of it, None for all.
+        counted: Whether the version of the other counts what is written to it.
+        creation: See `creation_of`.
+    """
+
+    number: int
+    window: Window | None
+    counted: bool
+    creation: str
+
+
+Output = InputItself | InputView | Value | ValueView
 
 
 @dataclass(frozen=True)
@@ -179,9 +197,9 @@ def observe_training(
     watch = _Watch()
     results = run_with_gradients(GraphRunner(graph), mode, watch, fakes)
     written = _written(inputs, fakes, watch)
-    outputs, forms = _outputs(fakes, results)
     counts = [(i, fakes[i]._version - versions[i]) for i in written]
-    counted = [(n, results[form.position]._version) for n, form in enumerate(forms)]
+    counted = [tensor._version for tensor in results]
+    outputs, forms = _outputs(fakes, results)
     with torch.enable_grad(), mode:
         for form in forms:
             _require_writable(results[form.position])
@@ -193,7 +211,11 @@ def observe_training(
         written,
         silently=frozenset(i for i, count in counts if not count),
         further=tuple((i, count - 1) for i, count in counts if count > 1),
-        versions=tuple((n, version) for n, version in counted if version),
+        versions=tuple(
+            (n, counted[form.position])
+            for n, form in enumerate(forms)
+            if counted[form.position]
+        ),
         draws=tuple(watch.draws),
     )
 
@@ -258,6 +280,7 @@ def _outputs(
 ) -> tuple[tuple[Output, ...], tuple[Form, ...]]:
     by_storage = {storage_of(fake): number for number, fake in enumerate(fakes)}
     numbers: dict[int, int] = {}
+    bases = _bases(results)
     outputs: list[Output] = []
     forms: list[Form] = []
     for position, tensor in enumerate(results):
@@ -269,12 +292,48 @@ def _outputs(
         if source is not None:
             outputs.append(_view(source, fakes[source], tensor))
             continue
-        if id(tensor) not in numbers:
-            numbers[id(tensor)] = len(forms)
-            forms.append(_form(position, tensor))
-        outputs.append(Value(numbers[id(tensor)]))
+        base = bases.get(storage_of(tensor), position)
+        whole = results[base]
+        if id(whole) not in numbers:
+            numbers[id(whole)] = len(forms)
+            forms.append(_form(base, whole))
+        number = numbers[id(whole)]
+        outputs.append(
+            Value(number)
+            if tensor is whole
+            else _view_of_value(number, forms[number], whole, tensor)
+        )
     _require_apart([results[form.position] for form in forms])
     return tuple(outputs), tuple(forms)
+
+
+def _bases(results: Sequence[torch.Tensor]) -> dict[int, int]:
+    """Return the first result that needs gradients in each memory, by storage."""
+    found: dict[int, int] = {}
+    for position, tensor in enumerate(results):
+        if tensor.requires_grad:
+            found.setdefault(storage_of(tensor), position)
+    return found
+
+
+def _view_of_value(
+    number: int, form: Form, whole: torch.Tensor, tensor: torch.Tensor
+) -> Output:
+    same = tensor.dtype == whole.dtype and tensor.device == whole.device
+    if tensor.requires_grad or not same or not form.is_all_memory:
+        raise refusals.OUTPUT_VIEW.at("the graph's outputs", "another output")
+    window = Window(
+        tuple(tensor.shape), tuple(tensor.stride()), int(tensor.storage_offset())
+    )
+    is_whole = window == Window(form.shape, form.stride)
+    version = whole._version
+    increment_version(tensor)
+    return ValueView(
+        number,
+        None if is_whole else window,
+        whole._version > version,
+        creation_of(tensor, grad_enabled=True),
+    )
 
 
 def _view(number: int, source: torch.Tensor, tensor: torch.Tensor) -> Output:
@@ -283,7 +342,13 @@ def _view(number: int, source: torch.Tensor, tensor: torch.Tensor) -> Output:
     offset = int(tensor.storage_offset()) - int(source.storage_offset())
     window = Window(tuple(tensor.shape), tuple(tensor.stride()), offset)
     creation = creation_of(tensor, grad_enabled=True)
+    if window == _window_of(source) and not tensor._is_view():
+        return InputView(number, None, True, creation)
     return InputView(number, window, source.requires_grad, creation)
+
+
+def _window_of(source: torch.Tensor) -> Window:
+    return Window(tuple(source.shape), tuple(source.stride()))
 
 
 def _form(position: int, tensor: torch.Tensor) -> Form:

@@ -34,6 +34,7 @@ from magweld.training.observation import (
     Output,
     TrainingFacts,
     Value,
+    ValueView,
     run_with_gradients,
     stand_ins,
 )
@@ -155,7 +156,12 @@ def _make(output: Output, inputs: Sequence[Tensor], values: Sequence[Tensor]) ->
             return inputs[number]
         case InputView(number, window, detached, creation):
             source = inputs[number]
-            view = window.of(source.detach() if detached else source)
+            whole = source.detach() if detached else source
+            view = whole if window is None else window.of(whole)
+            return as_created(view, creation) if creation else view
+        case ValueView(number, window, counted, creation):
+            whole = values[number].detach() if counted else values[number].data
+            view = whole if window is None else window.of(whole)
             return as_created(view, creation) if creation else view
 
 
