@@ -379,9 +379,9 @@ _COMPOUND = """
     for module in (PLAIN, NET):
         h = module(h)
 
-    left = 2
-    while left:
-        left -= 1
+    {=V} = 2
+    while {v}:
+        {v} -= 1
         {*}
 
     def local(a, b=k):

@@ -327,9 +327,9 @@ _COMPOUND = """
     else:
         m = {H}
 
-    turns, {=K} = 0, 0
-    while turns < 3:
-        turns += 1
+    {=V}, {=K} = 0, 0
+    while {v} < 3:
+        {v} += 1
         {k} += 1
         {*}
         if {C}:

@@ -568,7 +568,7 @@ COMPOUND = (
     "for {=F} in produce({N}[:3]):\n    {*}\n    if {B}:\n        break",
     "for {=F} in guarded([*{N}]):\n    {*}\n    if {B}:\n        break",
     "for {=F} in {N}[:4]:\n    if {B}:\n        continue\n    {*}\nelse:\n    {*}",
-    "turns, {=I} = 0, 0\nwhile turns < 3:\n    turns += 1\n    {i} += 1\n"
+    "{=V}, {=I} = 0, 0\nwhile {v} < 3:\n    {v} += 1\n    {i} += 1\n"
     "    {*}\n    if {B}:\n        break",
     "try:\n    {*}\nfinally:\n    {*}",
     "try:\n    {=F} = TABLE[{Z}]\n    {*}\nexcept KeyError as error:\n    {*}",
