@@ -10,6 +10,10 @@ class Answering:
 
     hits = 0
     number = 0
+    is_compiled = False
+
+    def __init__(self, is_for_torch: bool = False) -> None:
+        self.is_for_torch = is_for_torch
 
 
 def filled(count: int) -> RecordCache:
@@ -34,3 +38,24 @@ def test_an_answer_by_a_record_that_was_dropped_meanwhile_is_only_counted():
     log.hit(cache, record)
     assert (cache.records, log.counts["hits"]) == ([], 1)
     assert not cache.failures
+
+
+def test_records_that_torch_runs_for_many_sizes_stay_behind_those_with_code():
+    cache = filled(2)
+    for record in cache.records:
+        record.is_compiled = True
+    of_torch = Answering(is_for_torch=True)
+    cache.add(of_torch)
+    assert cache.records[-1] is of_torch
+    cache.promote(of_torch)
+    assert cache.records[-1] is of_torch
+    newest = Answering()
+    cache.add(newest)
+    assert cache.records[0] is newest
+
+
+def test_records_that_torch_runs_for_many_sizes_are_first_where_no_other_has_code():
+    cache = filled(2)
+    of_torch = Answering(is_for_torch=True)
+    cache.add(of_torch)
+    assert cache.records[0] is of_torch
