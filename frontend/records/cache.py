@@ -23,6 +23,8 @@ MAX_RECORDS = 32
 MAX_REFUSALS = 2
 # Records in a row that failed by one guard before it is taken for unstable.
 MAX_FAILURES = 8
+# Hits in a row of a record that torch runs for many sizes before it is looked at first.
+MAX_BEHIND = 16
 
 Signature = tuple[Any, ...]
 
@@ -49,6 +51,7 @@ class RecordCache:
     def __init__(self, lifting: LiftingPolicy) -> None:
         self.records: list[Record] = []
         self._added = 0
+        self._behind = 0
         self.lifting = lifting
         self._refusals: Counter[tuple[Signature, str]] = Counter()
         self.failures: Counter[str] = Counter()
@@ -72,12 +75,19 @@ class RecordCache:
         self.records = [*kept, record] if behind else [record, *kept]
 
     def promote(self, record: Record) -> None:
-        """Put a record first, unless another thread has dropped it meanwhile."""
+        """Put a record first, unless another thread has dropped it meanwhile.
+
+        One that torch runs for many sizes stays behind those that have code for some
+        as long as these are hit now and then: each guard that fails takes time.
+        """
+        self.failures.clear()
         records = self.records
         others = [other for other in records if other is not record]
-        if len(others) < len(records) and not _goes_behind(record, others):
+        if len(others) == len(records):
+            return
+        self._behind = self._behind + 1 if _goes_behind(record, others) else 0
+        if not 0 < self._behind < MAX_BEHIND:
             self.records = [record, *others]
-        self.failures.clear()
 
     def drop(self) -> None:
         """Forget every record."""

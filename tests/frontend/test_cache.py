@@ -1,7 +1,7 @@
 """Tests of the records of one callable, which several threads use at once."""
 
 from magweld.frontend.call_log import CallLog
-from magweld.frontend.records.cache import RecordCache
+from magweld.frontend.records.cache import MAX_BEHIND, RecordCache
 from magweld.frontend.records.policy import LiftingPolicy
 
 
@@ -47,6 +47,10 @@ def test_records_that_torch_runs_for_many_sizes_stay_behind_those_with_code():
     of_torch = Answering(is_for_torch=True)
     cache.add(of_torch)
     assert cache.records[-1] is of_torch
+    for _ in range(MAX_BEHIND - 1):
+        cache.promote(of_torch)
+        assert cache.records[-1] is of_torch
+    cache.promote(cache.records[1])
     cache.promote(of_torch)
     assert cache.records[-1] is of_torch
     newest = Answering()
@@ -58,4 +62,15 @@ def test_records_that_torch_runs_for_many_sizes_are_first_where_no_other_has_cod
     cache = filled(2)
     of_torch = Answering(is_for_torch=True)
     cache.add(of_torch)
+    assert cache.records[0] is of_torch
+
+
+def test_records_that_torch_runs_are_first_once_no_other_is_hit_any_more():
+    cache = filled(2)
+    for record in cache.records:
+        record.is_compiled = True
+    of_torch = Answering(is_for_torch=True)
+    cache.add(of_torch)
+    for _ in range(MAX_BEHIND):
+        cache.promote(of_torch)
     assert cache.records[0] is of_torch
