@@ -127,6 +127,9 @@ def _check(session: Session, name: str) -> OperatorRecorder:
         session.graph.lifting.untold = name
     if any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
         raise StopRecordingError("native-call", f"{name} in autocast")
+    if torch.is_anomaly_enabled():
+        # Autograd looks at gradients below transforms, where torch lets no mode see.
+        raise StopRecordingError("native-call", f"{name} in the search for anomalies")
     return recorder
 
 

@@ -354,7 +354,4 @@ class TensorMap:
 
 
 def _has_flag_of_base(tensor: torch.Tensor) -> bool:
-    try:
-        return tensor._base is not None and tensor.is_leaf
-    except RuntimeError:
-        return False  # torch would make a node of a view only now
+    return tensor._base is not None and is_leaf_with_gradient(tensor)

@@ -225,6 +225,20 @@ def test_in_autocast_a_transform_is_a_break() -> None:
         torch.testing.assert_close(result, expected)
 
 
+def test_in_the_search_for_anomalies_a_transform_is_a_break() -> None:
+    """Autograd runs operators below it that no mode of torch may see."""
+
+    def program(x: Tensor) -> Tensor:
+        return func.grad(lambda t: (t * t).sum())(x * 1) + 1
+
+    traced = trace(program, backend="eager")
+    with torch.autograd.set_detect_anomaly(True):
+        for _ in range(CALLS):
+            x = torch.randn(2, 3)
+            assert torch.equal(traced(x), program(x))
+    assert [refusal.id for refusal in traced.breaks] == ["native-call"]
+
+
 def test_a_form_that_is_only_asked_for_is_guarded() -> None:
     def program(x: Tensor, w: Tensor) -> Tensor:
         return func.vmap(lambda r: torch.ones(r.shape[0]) * w.dim())(x)
