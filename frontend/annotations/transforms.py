@@ -61,6 +61,7 @@ def _transform(observer: Observer, call: NativeCall) -> None:
         inner, args = _innermost(observer, function), call.args
     else:
         inner, args = call.args[0], call.args[1:]
+    _refuse_gradients(recorder, (args, call.kwargs))
     for value in (*args, *call.kwargs.values()):
         if not session.operators.is_tensor(type(value)):
             read_value(observer, value)
@@ -131,6 +132,22 @@ def _check(session: Session, name: str) -> OperatorRecorder:
         # Autograd looks at gradients below transforms, where torch lets no mode see.
         raise StopRecordingError("native-call", f"{name} in the search for anomalies")
     return recorder
+
+
+def _refuse_gradients(recorder: OperatorRecorder, given: Any) -> None:
+    """Refuse arguments that need gradients before the transform has begun.
+
+    Torch loses its state where the recording of `jvp` ends at its first operator.
+
+    Raises:
+        StopRecordingError: One of them does.
+    """
+    if recorder.records_below or not torch.is_grad_enabled():
+        return
+    tensors = filter(torch.is_tensor, pytree.tree_leaves(given))
+    if any(x.requires_grad for x in tensors):
+        detail = "a transform of what needs gradients"
+        raise StopRecordingError("autograd-graph", detail)
 
 
 def _innermost(observer: Observer, function: FunctionType) -> Any:

@@ -239,6 +239,19 @@ def test_in_the_search_for_anomalies_a_transform_is_a_break() -> None:
     assert [refusal.id for refusal in traced.breaks] == ["native-call"]
 
 
+def test_arguments_of_jvp_that_need_gradients_are_a_break() -> None:
+    weight = torch.nn.Parameter(torch.randn(3))
+
+    def program(x: Tensor) -> Tensor:
+        return func.jvp(lambda t: t * 2, (x + weight,), (torch.ones_like(x),))[1]
+
+    traced = trace(program, backend="eager")
+    for _ in range(CALLS):
+        x = torch.randn(2, 3)
+        assert torch.equal(traced(x), program(x))
+    assert [refusal.id for refusal in traced.breaks] == ["autograd-graph"]
+
+
 def test_a_form_that_is_only_asked_for_is_guarded() -> None:
     def program(x: Tensor, w: Tensor) -> Tensor:
         return func.vmap(lambda r: torch.ones(r.shape[0]) * w.dim())(x)
