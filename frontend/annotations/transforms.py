@@ -27,6 +27,7 @@ from magweld.frontend.monitor.annotation import (
 from magweld.frontend.monitor.code_table import VARIADIC
 from magweld.frontend.monitor.hooks import Shown
 from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.operators.below import refuse_gradients
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.rules.attributes import adopt_top
 from magweld.frontend.rules.functions import register_function
@@ -61,7 +62,9 @@ def _transform(observer: Observer, call: NativeCall) -> None:
         inner, args = _innermost(observer, function), call.args
     else:
         inner, args = call.args[0], call.args[1:]
-    _refuse_gradients(recorder, (args, call.kwargs))
+    # Torch loses its state where the recording of `jvp` ends at its first operator.
+    gradients = torch.is_grad_enabled() and not recorder.records_below
+    refuse_gradients(gradients, (args, call.kwargs))
     for value in (*args, *call.kwargs.values()):
         if not session.operators.is_tensor(type(value)):
             read_value(observer, value)
@@ -132,22 +135,6 @@ def _check(session: Session, name: str) -> OperatorRecorder:
         # Autograd looks at gradients below transforms, where torch lets no mode see.
         raise StopRecordingError("native-call", f"{name} in the search for anomalies")
     return recorder
-
-
-def _refuse_gradients(recorder: OperatorRecorder, given: Any) -> None:
-    """Refuse arguments that need gradients before the transform has begun.
-
-    Torch loses its state where the recording of `jvp` ends at its first operator.
-
-    Raises:
-        StopRecordingError: One of them does.
-    """
-    if recorder.records_below or not torch.is_grad_enabled():
-        return
-    tensors = filter(torch.is_tensor, pytree.tree_leaves(given))
-    if any(x.requires_grad for x in tensors):
-        detail = "a transform of what needs gradients"
-        raise StopRecordingError("autograd-graph", detail)
 
 
 def _innermost(observer: Observer, function: FunctionType) -> Any:

@@ -21,7 +21,7 @@ from magweld.graphs.autocast import SWITCHES, switches_autocast
 from magweld.graphs.checkpoints import outline_parts
 from magweld.graphs.control_operators import all_nodes, bodies_of
 from magweld.graphs.cuts import leave_to_torch
-from magweld.graphs.gradients import inner_gradients
+from magweld.graphs.gradients import inner_gradients, switches_gradients
 from magweld.graphs.lazy_code import LazyGraphModule
 from magweld.graphs.numbers import without_numbers
 from magweld.graphs.unroll import has_loops, iterations_in, unroll
@@ -97,7 +97,7 @@ def build_graph(
         trains = trains and not (keeps and _is_closed(recorder, outputs))
     elif not (trains or keeps_off) and _keeps_grad_mode(nodes, grad_enabled):
         for node in nodes:
-            if _switches_grad(node):
+            if switches_gradients(node):
                 node.meta["effect"] = False
     kept = needed(reversed(nodes), outputs)
     inputs = tuple(
@@ -293,10 +293,6 @@ def _cut(
     return True
 
 
-def _switches_grad(node: fx.Node) -> bool:
-    return node.target is torch._C._set_grad_enabled
-
-
 def _is_closed(recorder: OperatorRecorder, outputs: Sequence[fx.Node]) -> bool:
     """Return whether gradients stay inside: no result needs any, nor what is written.
 
@@ -319,7 +315,7 @@ def _trains(
     if not recorder.differentiates:
         return False
     return grad_enabled or any(
-        _switches_grad(node) and node.args[0] is True for node in nodes
+        switches_gradients(node) and node.args[0] is True for node in nodes
     )
 
 
@@ -347,5 +343,5 @@ def _keeps_gradients_off(
 
 
 def _keeps_grad_mode(nodes: list[fx.Node], grad_enabled: bool) -> bool:
-    switches = [node.args[0] for node in nodes if _switches_grad(node)]
+    switches = [node.args[0] for node in nodes if switches_gradients(node)]
     return not switches or switches[-1] is grad_enabled

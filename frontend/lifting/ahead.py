@@ -29,6 +29,7 @@ from magweld.frontend.state.paths import path_of
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.graphs.autocast import switches_autocast
 from magweld.graphs.control_operators import bodies_of
+from magweld.graphs.gradients import switches_gradients
 from magweld.paced import Paced
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def operators_of(graph: fx.Graph, lifting: Lifting) -> Iterable[fx.Node]:
     They run on fake tensors, which need no gradients.
     """
     for node in graph.nodes:
-        switches = node.target is torch._C._set_grad_enabled
+        switches = switches_gradients(node)
         if node.op == "placeholder" or switches or lifting.operands.is_unused(node):
             continue
         yield node

@@ -49,10 +49,7 @@ def note_below(
 
 def _record(recorder: OperatorRecorder, gradients: bool, ran: RanBelow) -> None:
     name, traits = str(ran.func), ran.traits
-    taken = pytree.tree_leaves((ran.args, ran.kwargs))
-    if gradients and any(x.requires_grad for x in taken if torch.is_tensor(x)):
-        detail = "a transform of what needs gradients"
-        raise StopRecordingError("autograd-graph", detail)
+    refuse_gradients(gradients, (ran.args, ran.kwargs))
     if ran.decides:
         raise StopRecordingError("tensor-value", name)
     given = [x for x in pytree.tree_leaves(ran.result) if torch.is_tensor(x)]
@@ -63,6 +60,22 @@ def _record(recorder: OperatorRecorder, gradients: bool, ran: RanBelow) -> None:
     recorder.tensors.note_writes(node, ran.written, traits.random)
     if not recorder.tensors.register(node, ran.result):
         raise StopRecordingError("tensor-value", name)
+
+
+def refuse_gradients(gradients: bool, given: Any) -> None:
+    """Refuse what needs gradients that are recorded around a transform.
+
+    Args:
+        gradients: Whether they are.
+        given: What the transform, or an operator below it, takes.
+
+    Raises:
+        StopRecordingError: They are, and a tensor needs some.
+    """
+    tensors = filter(torch.is_tensor, pytree.tree_leaves(given))
+    if gradients and any(x.requires_grad for x in tensors):
+        detail = "a transform of what needs gradients"
+        raise StopRecordingError("autograd-graph", detail)
 
 
 def _create(recorder: OperatorRecorder, ran: RanBelow) -> fx.Node:

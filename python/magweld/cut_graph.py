@@ -15,6 +15,7 @@ from torch import Tensor, fx
 from magweld import env
 from magweld.graphs.autocast import autocast_kept, graph_runner, switches_autocast
 from magweld.graphs.forms import Forms
+from magweld.graphs.gradients import switches_gradients
 from magweld.graphs.pieces import piece_of
 from magweld.importer.refusals import describe
 from magweld.reports import joined_reports, joined_texts
@@ -56,7 +57,8 @@ class CutGraph:
             if node.name in cuts
         ]
         # A piece that is compiled leaves modes of torch as they are.
-        cuts = {**cuts, **dict.fromkeys(_switches_of_gradients(nodes), "")}
+        switches = (node.name for node in nodes if switches_gradients(node))
+        cuts = {**cuts, **dict.fromkeys(switches, "")}
         self._inputs = [node for node in nodes if node.op == "placeholder"]
         self._result = nodes[-1].args[0]
         self._switches = switches_autocast(graph.graph)
@@ -196,10 +198,6 @@ def _form(inputs: Sequence[Any]) -> Hashable | None:
     objects: dict[int, int] = {}
     same = tuple(objects.setdefault(id(t), number) for number, t in enumerate(inputs))
     return torch.is_grad_enabled(), forms, same, neighbours(inputs, range(len(inputs)))
-
-
-def _switches_of_gradients(nodes: Sequence[fx.Node]) -> list[str]:
-    return [n.name for n in nodes if n.target is torch._C._set_grad_enabled]
 
 
 def _groups(nodes: Sequence[fx.Node], cuts: Cuts) -> Iterator[list[fx.Node]]:

@@ -16,10 +16,12 @@ class Answering:
         self.is_for_torch = is_for_torch
 
 
-def filled(count: int) -> RecordCache:
+def filled(count: int, with_code: bool = False) -> RecordCache:
     cache = RecordCache(LiftingPolicy(automatic=False))
     for _ in range(count):
-        cache.add(Answering())
+        record = Answering()
+        record.is_compiled = with_code
+        cache.add(record)
     return cache
 
 
@@ -41,9 +43,7 @@ def test_an_answer_by_a_record_that_was_dropped_meanwhile_is_only_counted():
 
 
 def test_records_that_torch_runs_for_many_sizes_stay_behind_those_with_code():
-    cache = filled(2)
-    for record in cache.records:
-        record.is_compiled = True
+    cache = filled(2, with_code=True)
     of_torch = Answering(is_for_torch=True)
     cache.add(of_torch)
     assert cache.records[-1] is of_torch
@@ -66,9 +66,7 @@ def test_records_that_torch_runs_for_many_sizes_are_first_where_no_other_has_cod
 
 
 def test_records_that_torch_runs_are_first_once_no_other_is_hit_any_more():
-    cache = filled(2)
-    for record in cache.records:
-        record.is_compiled = True
+    cache = filled(2, with_code=True)
     of_torch = Answering(is_for_torch=True)
     cache.add(of_torch)
     for _ in range(MAX_BEHIND):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from gpu_interpreter import launch
 from torch import Tensor
 
 from magweld.bindings import gpu, ir
+from magweld.codegen.device_tools import find_ptxas
 from magweld.device_kernels import compile_kernel
 from magweld.dialects.tile_graph import fragment_attribute
 from magweld.passes.gpu import lower_matrix_instructions, map_to_matrix_instructions
@@ -221,6 +223,18 @@ def objects_of(binary: gpu.BinaryOp, kind: str) -> list[bytes]:
     images = [gpu.ObjectAttr(one) for one in binary.objects]
     wanted = int(gpu.CompilationTarget[kind])
     return [bytes(o.object) for o in images if int(o.format) == wanted]
+
+
+def ptxas_says(assembly: bytes, folder: Path) -> str:
+    """Return what ptxas tells of assembly for sm_90a."""
+    (folder / "k.ptx").write_bytes(assembly.rstrip(b"\0"))
+    tool = find_ptxas()
+    assert tool is not None
+    command = [*tool, "-v", "--gpu-name=sm_90a", "k.ptx", "-o", "k.cubin"]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=True
+    )
+    return done.stdout + done.stderr
 
 
 def emulate(binary: gpu.BinaryOp, values: list[Tensor]) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from gpu_memory import RaceError
-from test_matrix_instructions import objects_of
+from test_matrix_instructions import objects_of, ptxas_says
 from test_register_streams import (
     Case,
     Run,
@@ -123,14 +122,7 @@ def test_ptxas_takes_them_without_spills(tmp_path: Path) -> None:
         compiled = compile_kernel(kernel, target)
         (binary,) = operations_of(compiled.operation, gpu.BinaryOp)
         (assembly,) = objects_of(binary, "Assembly")
-        (tmp_path / "k.ptx").write_bytes(assembly.rstrip(b"\0"))
-        tool = find_ptxas()
-        assert tool is not None
-        command = [*tool, "-v", "--gpu-name=sm_90a", "k.ptx", "-o", "k.cubin"]
-        done = subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, check=True
-        )
-        said.append(done.stdout + done.stderr)
+        said.append(ptxas_says(assembly, tmp_path))
         interpret(kernel, target, values)
 
     case = Case(fused, queries=256, keys=192, size=128, value=128, rows=128, block=64)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_matrix_instructions import SHAPES, Product, binary_of, objects_of
+from test_matrix_instructions import SHAPES, Product, binary_of, objects_of, ptxas_says
 from test_pipelined_copies import result_of, text
 
 from magweld.bindings import gpu, ir, nvvm
@@ -218,14 +217,7 @@ def test_ptxas_takes_them_without_spills(
     (assembly,) = objects_of(binary, "Assembly")
     assert assembly.count(f"m64n{columns}k16.f32.bf16.bf16".encode()) >= 4
     assert b"mma.sync" not in assembly
-    (tmp_path / "k.ptx").write_bytes(assembly.rstrip(b"\0"))
-    tool = find_ptxas()
-    assert tool is not None
-    command = [*tool, "-v", "--gpu-name=sm_90a", "k.ptx", "-o", "k.cubin"]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    said = done.stdout + done.stderr
+    said = ptxas_says(assembly, tmp_path)
     assert "0 bytes spill stores, 0 bytes spill loads" in said
     # Products that wait for each other, in the loop as well.
     assert "serialized" not in said

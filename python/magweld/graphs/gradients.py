@@ -20,6 +20,11 @@ def inner_gradients(*args: Any, **kwargs: Any) -> tuple[torch.Tensor | None, ...
     return found
 
 
+def switches_gradients(node: fx.Node) -> bool:
+    """Return whether a node switches on or off that gradients are recorded."""
+    return node.target is torch._C._set_grad_enabled
+
+
 def makes_gradients_of_inputs(graph: fx.GraphModule) -> bool:
     """Return whether it makes gradients for tensors that it is given."""
     nodes = (node for node in all_nodes(graph) if node.target is inner_gradients)

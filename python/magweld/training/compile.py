@@ -14,6 +14,7 @@ from torch import Tensor, fx
 from magweld.cut_graph import MIN_OPERATORS, CutGraph
 from magweld.diagnostics import UnsupportedError
 from magweld.frontend.capture.operator_graph import OperatorGraph
+from magweld.graphs.gradients import switches_gradients
 from magweld.tiers import tier_of
 from magweld.training import refusals
 from magweld.training.backward import BackwardStage, CompileHalf, Report
@@ -105,7 +106,7 @@ def plan_captured(graph: OperatorGraph) -> TrainingPlan | CutPlan:
         cuts = dict.fromkeys([*named, *alike], refused.id)
         left = [n for n in nodes if n.op.startswith("call") and n.name not in cuts]
         # A piece must not end in another mode than it begins in.
-        switches = any(node.target is torch._C._set_grad_enabled for node in nodes)
+        switches = any(map(switches_gradients, nodes))
         if not cuts or switches or len(left) < MIN_OPERATORS:
             raise
         return CutPlan(graph.module, cuts)
