@@ -73,7 +73,10 @@ def refuse_gradients(gradients: bool, given: Any) -> None:
         StopRecordingError: They are, and a tensor needs some.
     """
     tensors = filter(torch.is_tensor, pytree.tree_leaves(given))
-    if gradients and any(x.requires_grad for x in tensors):
+    # A subclass that handles functions is not told of the question.
+    with torch._C.DisableTorchFunction():
+        need = gradients and any(x.requires_grad for x in tensors)
+    if need:
         detail = "a transform of what needs gradients"
         raise StopRecordingError("autograd-graph", detail)
 
