@@ -59,6 +59,20 @@ class CallLog:
             if cache.failures or not records or records[0] is not record:
                 cache.promote(record)
 
+    def left_alone(self, cache: RecordCache) -> None:
+        """Take note of a call that no record has answered and none is made for."""
+        with self.lock:
+            rest = cache.leave_alone()
+        if rest:
+            self.fell_back(
+                f"no record fits such calls: the next {rest} do not ask for any"
+            )
+
+    def wake(self, cache: RecordCache) -> None:
+        """Have calls ask for the records of a cache again."""
+        with self.lock:
+            cache.wake()
+
     def add(self, refusal: Break) -> None:
         """Take note of a break, once."""
         if refusal not in self.breaks:

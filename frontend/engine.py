@@ -269,10 +269,10 @@ class Engine:
     @property
     def records(self) -> list[Record]:
         """Records, the most recently used first; those behind breaks at the end."""
-        result = list(self._cache.records)
-        for segment in self._segments.all:
-            result += segment.cache.records
-        return result
+        segments = [segment.cache for segment in self._segments.all]
+        with self._log.lock:
+            caches = [self._cache, *segments]
+            return [one for cache in caches for one in (*cache.records, *cache.resting)]
 
     @property
     def breaks(self) -> list[Break]:
@@ -426,6 +426,11 @@ class Engine:
             self._count_eager()
             self._log.missed(cache, signature, failures, program.begins)
         if self._segments.worthless or cache.has_given_up(signature):
+            self._log.left_alone(cache)
+            return program.run()
+        if cache.resting:
+            # A call of another kind, which one of them may fit.
+            self._log.wake(cache)
             return program.run()
         if cache.ahead is not None and not cache.ahead.is_over:
             # The next record is made when its sizes are known.

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from magweld.frontend.guards.versions import Shortcut
 from magweld.frontend.state.draws import Draws
 from magweld.frontend.state.mro import ABSENT, is_class, name_of_class
+from magweld.frontend.state.natives import Content
 from magweld.frontend.state.values import is_scalar, text_of_scalar
 from magweld.short_repr import short_repr
 
@@ -351,6 +352,7 @@ def shown(value: Any) -> str:
 
 
 _NAMES: Final[dict[type, Callable[[Any], str]]] = {
+    Content: repr,
     types.FunctionType: lambda value: value.__qualname__,
     types.BuiltinFunctionType: lambda value: value.__qualname__,
     types.MethodDescriptorType: lambda value: value.__qualname__,

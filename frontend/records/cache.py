@@ -25,6 +25,13 @@ MAX_REFUSALS = 2
 MAX_FAILURES = 8
 # Hits in a row of a record that torch runs for many sizes before it is looked at first.
 MAX_BEHIND = 16
+# Calls in a row that are left alone and that no record answers before the records rest;
+# calls until they are asked again, the first time, and how many times as many later.
+MAX_UNANSWERED: Final = 8
+REST: Final = 100
+_LONGER: Final = 4
+# Calls that are left alone count as failures under this path.
+_LEFT_ALONE: Final = ""
 
 Signature = tuple[Any, ...]
 
@@ -43,6 +50,8 @@ class RecordCache:
     Attributes:
         records: Replaced as a whole, so that readers need no lock.
         lifting: Which numbers later runs lift.
+        resting: Those that calls do not ask for now: none has answered for long, and
+            no record is made for such calls.
         failures: How often the guard at a path has failed since the last hit.
         ahead: The sizes of the next run that lifts some, if they are worked out before
             it.
@@ -50,6 +59,8 @@ class RecordCache:
 
     def __init__(self, lifting: LiftingPolicy) -> None:
         self.records: list[Record] = []
+        self.resting: list[Record] = []
+        self._rest = self._left = REST
         self._added = 0
         self._behind = 0
         self.lifting = lifting
@@ -68,6 +79,7 @@ class RecordCache:
 
         One that torch runs for many sizes goes behind those that have code for some.
         """
+        self.wake()
         record.number = self._added
         self._added += 1
         kept = self.records[: MAX_RECORDS - 1]
@@ -81,6 +93,7 @@ class RecordCache:
         as long as these are hit now and then: each guard that fails takes time.
         """
         self.failures.clear()
+        self._rest = REST
         records = self.records
         others = [other for other in records if other is not record]
         if len(others) == len(records):
@@ -91,7 +104,39 @@ class RecordCache:
 
     def drop(self) -> None:
         """Forget every record."""
-        self.records = []
+        self.records = self.resting = []
+
+    def leave_alone(self) -> int:
+        """Take note of a call that no record has answered and none is made for.
+
+        Each record takes time to say that it does not fit: a predicate runs operators,
+        an array is compared as a whole. So after some such calls in a row the records
+        rest for others.
+
+        Returns:
+            For how many calls the records rest from now on; 0 if nothing has changed.
+        """
+        if self.resting:
+            self._left -= 1
+            if self._left <= 0:
+                self.wake()
+            return 0
+        self.failures[_LEFT_ALONE] += 1
+        if not self.records or self.failures[_LEFT_ALONE] < MAX_UNANSWERED:
+            return 0
+        self.records, self.resting = [], self.records
+        self._left = self._rest
+        self._rest *= _LONGER
+        return self._left
+
+    def wake(self) -> bool:
+        """Have calls ask for all records again; return whether some have rested."""
+        if not self.resting:
+            return False
+        self.records, self.resting = [*self.records, *self.resting], []
+        # It stays, so that the first hit is told to `promote`.
+        self.failures[_LEFT_ALONE] = 0
+        return True
 
     def note_miss(self, failures: Sequence[tuple[Record, Failure]]) -> None:
         """Take note of the guards that kept each record from answering a call.

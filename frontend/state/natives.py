@@ -7,6 +7,7 @@ import gc
 import operator
 import types
 import weakref
+import zlib
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -52,7 +53,11 @@ class Content(tuple[Any, ...]):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"{self[0]} of {len(self[-1])} bytes"
+        """Return what is short, and of bytes a number that tells them apart."""
+        *form, last = self
+        if type(last) is bytes:
+            last = f"{len(last)} bytes with CRC {zlib.crc32(last):08x}"
+        return " ".join(map(str, (*form, last)))
 
 
 def is_array(obj: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -89,3 +91,17 @@ def test_a_compiling_backend_leaves_large_arrays_to_torch():
     for _ in range(2):
         assert torch.equal(traced(X), PROGRAMS["large"](X))
     assert [item.id for item in traced.records[0].breaks] == ["operator-argument"]
+
+
+def test_misses_tell_arrays_apart():
+    fast = trace(lambda x, places: x[places], backend="eager")
+    x = torch.arange(3.0)
+    for places in ([1, 0], [0, 2]):
+        array = np.array(places)
+        assert torch.equal(fast(x, array), x[array])
+    text = fast.explain(recompiles=True)
+    first, second = [
+        re.search(rf"{word} ndarray <i8 \(2,\) .*? 16 bytes with CRC (\w{{8}})", text)
+        for word in ("expected ==", "found")
+    ]
+    assert first[1] != second[1]
