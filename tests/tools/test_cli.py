@@ -37,6 +37,17 @@ def broken():
 
 number = lambda: 3
 text = "not callable"
+
+
+def leaving():
+    raise SystemExit(7)
+
+
+def exits_in_call():
+    def call(x):
+        raise SystemExit(5)
+
+    return call
 """
 MLP = ["model.py:mlp", "--inputs", "5x6xf32"]
 
@@ -47,12 +58,14 @@ def folder(
 ) -> Iterator[Path]:
     """A current folder with models and a cache of its own."""
     (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
+    (tmp_path / "leaving.py").write_text("import sys; sys.exit(3)", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MAGWELD_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(sys, "path", list(sys.path))
     api.compile_service.cache_clear()
     yield tmp_path
     sys.modules.pop("model", None)
+    sys.modules.pop("leaving", None)
     api.compile_service.cache_clear()
 
 
@@ -330,6 +343,11 @@ def test_a_package_that_is_missing_is_one_clear_line(
         (["explain", "model.py:text", "--inputs", "f32"], "is not callable"),
         (["explain", "model.py:number", "--inputs", "f32"], "gave a int"),
         (["explain", "model.py:broken", "--inputs", "f32"], "no such luck"),
+        (["explain", "model.py:leaving", "--inputs", "f32"], "SystemExit: 7"),
+        (["explain", "leaving.py:mlp", "--inputs", "f32"], "SystemExit: 3"),
+        (["bench", "model.py:exits_in_call", "--inputs", "f32"], "SystemExit: 5"),
+        (["bench", "model.py:mlp", "--inputs", "9x9999999999999xf32"], "no input '9x"),
+        (["bench", "model.py:mlp", "--inputs", f"{10**30}xf32"], "no input '1000"),
         (["explain", "model.py:mlp", "--inputs", "5x6"], "such as 1x3x8x8xf32"),
         (["explain", "model.py:mlp", "--inputs", "5x-6xf32"], "got '5x-6xf32'"),
         (["explain", "model.py:mlp", "--inputs", "5x6xf31"], "types: f64, f32"),
@@ -362,6 +380,9 @@ def test_inputs_of_another_shape_are_refused(
     np.savez("in.npz", np.zeros((6, 6), np.float32))
     assert main(["run", "mlp.mw", "--inputs", "in.npz", "-o", "out.npz"]) == 1
     assert "has shape [6, 6], expected [5, 6]" in capsys.readouterr().err
+    np.save("one.npy", np.zeros((5, 6), np.float32))
+    assert main(["run", "mlp.mw", "--inputs", "one.npy", "-o", "out.npz"]) == 1
+    assert "expected what numpy.savez writes" in capsys.readouterr().err
     Path("bad.npz").write_bytes(b"PK but no archive")
     assert main(["run", "mlp.mw", "--inputs", "bad.npz", "-o", "out.npz"]) == 1
     assert "bad.npz" in capsys.readouterr().err

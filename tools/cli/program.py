@@ -46,7 +46,7 @@ def load_model(text: str) -> Callable[..., Any]:
         raise CommandLineError(f"'{factory_name}' of '{module_name}' {reason}")
     try:
         model: object = factory()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         message = f"'{text}' raised {type(error).__name__}: {error}"
         raise CommandLineError(message) from error
     if not callable(model):
@@ -98,10 +98,18 @@ def example_inputs(texts: Sequence[str]) -> tuple[Tensor, ...]:
     they are in range everywhere.
 
     Raises:
-        CommandLineError: A description is ill-formed.
+        CommandLineError: A description is ill-formed, or there is no memory for it.
     """
     generator = torch.Generator().manual_seed(0)
-    return tuple(random_tensor(*_parse(text), generator) for text in texts)
+    return tuple(_example_input(text, generator) for text in texts)
+
+
+def _example_input(text: str, generator: torch.Generator) -> Tensor:
+    shape, dtype = _parse(text)
+    try:
+        return random_tensor(shape, dtype, generator)
+    except (RuntimeError, OverflowError) as error:
+        raise CommandLineError(f"no input '{text}' can be made: {error}") from error
 
 
 def memory_budget(text: str | None) -> int | None:
@@ -125,7 +133,7 @@ def require_runs(model: Callable[..., Any], inputs: Sequence[Tensor]) -> None:
     try:
         with torch.no_grad():
             model(*inputs)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         message = f"the model raised {type(error).__name__} on these inputs: {error}"
         raise CommandLineError(message) from error
 
@@ -157,7 +165,8 @@ def _load_module(name: str) -> ModuleType:
         # As with `python -m`: modules of the current folder come first.
         sys.path.insert(0, "")
         return importlib.import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        # Scripts leave by sys.exit() unless they are run by their name.
         message = f"cannot load '{name}': {type(error).__name__}: {error}"
         raise CommandLineError(message) from error
 

@@ -90,7 +90,10 @@ def _arranged(tensor: Tensor, entry: TensorInput) -> Tensor:
 
 def _read(path: Path) -> list[Tensor]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise TypeError("it holds one array, expected what numpy.savez writes")
+        with archive:
             return [torch.from_numpy(archive[name]) for name in archive.files]
     except (ValueError, TypeError, AttributeError, EOFError) as error:
         raise CommandLineError(f"cannot read '{path}': {error}") from error
