@@ -345,7 +345,7 @@ def test_a_package_that_is_missing_is_one_clear_line(
         (["explain", "model.py:broken", "--inputs", "f32"], "no such luck"),
         (["explain", "model.py:leaving", "--inputs", "f32"], "SystemExit: 7"),
         (["explain", "leaving.py:mlp", "--inputs", "f32"], "SystemExit: 3"),
-        (["bench", "model.py:exits_in_call", "--inputs", "f32"], "SystemExit: 5"),
+        (["bench", "model.py:exits_in_call", "--inputs", "f32"], "raised SystemExit"),
         (["bench", "model.py:mlp", "--inputs", "9x9999999999999xf32"], "no input '9x"),
         (["bench", "model.py:mlp", "--inputs", f"{10**30}xf32"], "no input '1000"),
         (["explain", "model.py:mlp", "--inputs", "5x6"], "such as 1x3x8x8xf32"),

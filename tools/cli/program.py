@@ -108,8 +108,10 @@ def _example_input(text: str, generator: torch.Generator) -> Tensor:
     shape, dtype = _parse(text)
     try:
         return random_tensor(shape, dtype, generator)
-    except (RuntimeError, OverflowError) as error:
-        raise CommandLineError(f"no input '{text}' can be made: {error}") from error
+    except (RuntimeError, TypeError) as error:
+        # Behind the first line torch shows the frames of its own code.
+        reason, *_ = str(error).splitlines()
+        raise CommandLineError(f"no input '{text}' can be made: {reason}") from error
 
 
 def memory_budget(text: str | None) -> int | None:
