@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,7 +28,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from emulated_gpu import compile_in_process
-from pipe_model import MATRIX, Prediction, mix_of, predicted
+from pipe_model import MATRIX, WARP, Prediction, mix_of, multiplies, predicted
 from reporting import report_file, write_report
 from rich.console import Console
 from rich.table import Table
@@ -85,7 +87,9 @@ class Loop:
     prediction: Prediction = field(repr=False)
 
 
-def loop_of(case: str, chip: str, kernel: str, code: Code, copied: float = 0) -> Loop:
+def loop_of(
+    case: str, chip: str, kernel: str, code: Code, copied: float = 0, warps: int = 1
+) -> Loop:
     """Return the main loop of a kernel.
 
     Args:
@@ -94,13 +98,13 @@ def loop_of(case: str, chip: str, kernel: str, code: Code, copied: float = 0) ->
         kernel: Its name in the table.
         code: Of the kernel.
         copied: Bytes that a warp reads in an iteration; 0 for those of its loads.
+        warps: Of a block, where one of them copies for all.
 
     Raises:
         ValueError: No loop has matrix instructions.
     """
     one = device(DEVICES[chip])
-    mixes = [mix_of(loop, one, chip) for loop in code.inner_loops()]
-    mixes = [mix for mix in mixes if mix.flops]
+    mixes = [mix_of(loop, one, chip, warps) for loop in code.inner_loops(multiplies)]
     if not mixes:
         raise ValueError(f"{kernel}: no loop has matrix instructions")
     mix = max(mixes, key=lambda mix: mix.flops)
@@ -122,9 +126,27 @@ def ours(case: str, chip: str, tool: str) -> Loop:
         graph = make_fx(one.function, tracing_mode="fake", pre_dispatch=True)(*inputs)
     imported = import_graph(graph, inputs, device=torch.device("meta"))
     _, program = compile_in_process(imported, f"nvvm:{chip}@{DEVICES[chip]}")
-    codes = (program.objects[launch.images[0]] for launch in program.launches)
-    loops = (loop_of(case, chip, "ours", disassembled(code, tool)) for code in codes)
+    loops = []
+    for launch in program.launches:
+        images = [program.objects[image] for image in launch.images]
+        code = disassembled(images[0], tool)
+        warps = math.prod(launch.block) // WARP
+        copied = _expected(images) / warps
+        loops.append(loop_of(case, chip, "ours", code, copied, warps))
     return max(loops, key=lambda loop: loop.counts.get(MATRIX, 0))
+
+
+def _expected(images: Sequence[bytes]) -> int:
+    """Return the bytes that an mbarrier of a kernel counts in a step, 0 for none.
+
+    They are a constant of its assembly, the last of its images.
+    """
+    text = images[-1].decode()
+    registers = re.findall(r"mbarrier\.arrive\.expect_tx.*, (%r\d+);", text)
+    if not registers:
+        return 0
+    constants = re.findall(rf"mov\.b32\s+{registers[-1]}, (\d+);", text)
+    return int(constants[-1])
 
 
 def triton_loops(python: str, tool: str) -> Iterator[Loop]:

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sass import Instruction
+from sass import BOX_COPY, Instruction
 
 from magweld.targets.device import Device
 
@@ -51,7 +51,8 @@ class Mix:
     """What one warp does in an iteration of a loop.
 
     Attributes:
-        counts: Instructions by their pipe; others are only issued.
+        counts: Instructions by their pipe; others are only issued. Of several warps
+            the one that has most.
         flops: Operations of its matrix instructions.
         busy: Cycles of each pipe of its quarter, and of what all quarters share.
         copied: Bytes that it reads from global memory.
@@ -68,10 +69,20 @@ class Mix:
         return sum(self.counts.values())
 
 
-def mix_of(loop: Sequence[Instruction], device: Device, chip: str) -> Mix:
-    """Return what a warp does in an iteration of a loop."""
+def mix_of(
+    loop: Sequence[Instruction], device: Device, chip: str, warps: int = 1
+) -> Mix:
+    """Return what a warp does in an iteration of a loop.
+
+    Args:
+        loop: Its instructions.
+        device: What runs them.
+        chip: That of its code.
+        warps: Of a block. What one of them does alone is shared out among all.
+    """
     counts: Counter[str] = Counter()
-    busy: dict[str, float] = {ISSUE: len(loop)}
+    issued = sum(1 / warps if one.alone else 1.0 for one in loop)
+    busy: dict[str, float] = {ISSUE: issued}
     flops = copied = 0
     for one in loop:
         done = matrix_flops(one)
@@ -84,6 +95,7 @@ def mix_of(loop: Sequence[Instruction], device: Device, chip: str) -> Mix:
         else:
             cycles = 0.0
         flops += done
+        cycles = cycles / warps if one.alone else cycles
         busy[pipe] = busy.get(pipe, 0.0) + cycles
         busy[SHARED] = busy.get(SHARED, 0.0) + _shared_cycles(one)
         if one.name in _FROM_MEMORY:
@@ -92,6 +104,8 @@ def mix_of(loop: Sequence[Instruction], device: Device, chip: str) -> Mix:
 
 
 def _other(one: Instruction) -> str:
+    if one.name == BOX_COPY:
+        return "bulk copies"
     if one.name in _THROUGH_SHARED or one.name in _FROM_MEMORY:
         return "loads and stores"
     return "others"
@@ -139,6 +153,11 @@ def _shared_cycles(one: Instruction) -> float:
     return WARP * _bytes_of(one) / SHARED_BYTES
 
 
+def multiplies(loop: Sequence[Instruction]) -> bool:
+    """Tell whether a loop has matrix instructions."""
+    return any(map(matrix_flops, loop))
+
+
 def _bytes_of(one: Instruction) -> int:
     if one.name in ("LDSM", "STSM"):
         # Each lane has a word of each matrix.
@@ -171,13 +190,15 @@ def predicted(
         flops: Of all iterations of all blocks.
         device: What runs them, all multiprocessors alike.
         chip: That of its code.
-        copied: Bytes that a warp copies in an iteration, where no instruction says it.
+        copied: Bytes that a warp copies to shared memory in an iteration, where no
+            instruction says it.
     """
     iterations = flops / mix.flops / device.units
     cycles = {
         part: taken * (1.0 if part == SHARED else 1 / QUARTERS)
         for part, taken in mix.busy.items()
     }
+    cycles[SHARED] = cycles.get(SHARED, 0.0) + (copied or 0.0) / SHARED_BYTES
     of_cache = device.levels[1].bandwidth * 1e9 / (device.units * clock(device, chip))
     cycles[CACHE] = (mix.copied if copied is None else copied) / of_cache
     part = max(cycles, key=lambda name: cycles[name])

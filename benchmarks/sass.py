@@ -6,13 +6,17 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _INSTRUCTION = re.compile(
     r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)(?P<operands>[^;]*);"
 )
+# The copy of a box of a tensor.
+BOX_COPY = "UTMALDG"
+# What all threads of a block run.
+_OF_ALL = frozenset({"BAR", "HGMMA"})
 _LABEL = re.compile(r"^\s*(?P<label>\.L_\w+):")
 _TARGET = re.compile(r"`\((?P<label>\.L_\w+)\)")
 
@@ -24,10 +28,13 @@ class Instruction:
     Attributes:
         opcode: With its modifiers, as `LDS.128`.
         operands: As text.
+        alone: Whether it is one of those that one thread of a block runs: others jump
+            over the copies of boxes.
     """
 
     opcode: str
     operands: tuple[str, ...]
+    alone: bool = False
 
     @property
     def name(self) -> str:
@@ -52,12 +59,24 @@ class Code:
     instructions: tuple[Instruction, ...]
     loops: tuple[tuple[int, int], ...]
 
-    def inner_loops(self) -> Iterator[Sequence[Instruction]]:
-        """Yield the instructions of each loop that has no other loop inside."""
-        for first, last in self.loops:
+    def inner_loops(
+        self, works: Callable[[Sequence[Instruction]], bool] = bool
+    ) -> Iterator[Sequence[Instruction]]:
+        """Yield the instructions of each loop that works and has no such loop inside.
+
+        Args:
+            works: Tells so of the instructions of a loop. What waits for an mbarrier
+                asks in a loop of its own, inside of another one.
+        """
+        loops = [
+            (first, last)
+            for first, last in self.loops
+            if works(self.instructions[first : last + 1])
+        ]
+        for first, last in loops:
             inside = (
                 first <= other and end <= last
-                for other, end in self.loops
+                for other, end in loops
                 if (other, end) != (first, last)
             )
             if not any(inside):
@@ -86,10 +105,21 @@ def read_code(text: str) -> Code:
         for number, label in branches
         if label in labels and labels[label] <= number
     )
-    # What stands behind the end of a kernel jumps to itself.
-    return Code(
-        tuple(instructions), tuple((first, end) for first, end in loops if first < end)
+    for number, label in branches:
+        behind = instructions[number + 1 : labels.get(label, 0)]
+        names = {one.name for one in behind}
+        if BOX_COPY in names and not names & _OF_ALL:
+            skipped = [replace(one, alone=True) for one in behind]
+            instructions[number + 1 : labels[label]] = skipped
+    # What stands behind the end of a kernel jumps to itself, or back to where it came
+    # from: a wait that is asked again.
+    found = (
+        (first, end)
+        for first, end in loops
+        if first < end
+        and not any(one.name == "EXIT" for one in instructions[first : end + 1])
     )
+    return Code(tuple(instructions), tuple(found))
 
 
 def disassembled(cubin: bytes, tool: str) -> Code:

@@ -19,6 +19,7 @@ from magweld.dialects.tile_graph.kernels import (
     ASYNC_COPY,
     BAGS,
     BESIDE,
+    BULK_COPY,
     EXTERNAL,
     FRAGMENT,
     IN_FLIGHT,
@@ -188,6 +189,13 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         ("linalg.copy", "linalg.generic"),
         ir.UnitAttr,
         "threads go on before the bytes are there, and wait for them later",
+    ),
+    DiscardableAttr(
+        BULK_COPY,
+        ("linalg.copy",),
+        ir.UnitAttr,
+        "one thread begins the copy, and an mbarrier counts the bytes that the tensor "
+        "memory accelerator has copied",
     ),
     DiscardableAttr(
         NONTEMPORAL_STORES,
@@ -360,6 +368,13 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         (),
         ir.IntegerAttr,
         "number of the loop nest that operations share",
+    ),
+    DiscardableAttr(
+        "magweld.tensor_maps",
+        ("func.func",),
+        ir.ArrayAttr,
+        "tensor maps that are the last arguments of a kernel: the `argument` that each "
+        "is of, its `box` and `swizzle`",
     ),
     DiscardableAttr(
         "magweld.tile_runs",

@@ -57,6 +57,8 @@ SUBGROUP_REDUCTION = "tile_graph.subgroup_reduction"
 SUBGROUP_ROWS = "tile_graph.subgroup_rows"
 # On a copy of a kernel: threads go on before its bytes are there.
 ASYNC_COPY = "tile_graph.async_copy"
+# On a copy of a kernel: one thread begins it, the tensor memory accelerator makes it.
+BULK_COPY = "tile_graph.bulk_copy"
 # On an operation of a kernel: numbers of its outputs that are stored past the caches,
 # where these are vectors of whole lines.
 NONTEMPORAL_STORES = "tile_graph.nontemporal_stores"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -13,12 +12,9 @@ from magweld.passes.gpu.fragment_product import FragmentProduct
 from magweld.passes.gpu.linalg_structure import linalg_operations_in
 from magweld.passes.gpu.structure import (
     block_loop_of,
-    buffers_in,
-    element_bytes,
     kernels_of,
-    workgroup_space,
 )
-from magweld.passes.gpu.swizzled_tiles import FENCE, SWIZZLE_ALIGNMENT
+from magweld.passes.gpu.swizzled_tiles import FENCE, aligned_bytes
 from magweld.passes.gpu.warpgroup_product import (
     WarpgroupProduct,
     copies_to,
@@ -53,21 +49,11 @@ class SelectWarpgroupProducts(Pass):
         """Mark the products of all kernels."""
         for kernel in kernels_of(module):
             loop = block_loop_of(kernel)
-            if _aligned_bytes(loop) > self.capacity:
+            if aligned_bytes(loop) > self.capacity:
                 continue
             for op in linalg_operations_in(kernel):
                 if FRAGMENT in op.operation.attributes:
                     _select(op)
-
-
-def _aligned_bytes(block_loop: Any) -> int:
-    """Return the bytes of all buffers of a block, at multiples of what is swizzled."""
-    total = 0
-    for buffer in buffers_in(block_loop, workgroup_space()):
-        type_ = ir.MemRefType(buffer.memref.type)
-        size = math.prod(type_.shape) * element_bytes(type_.element_type)
-        total += -(-size // SWIZZLE_ALIGNMENT) * SWIZZLE_ALIGNMENT
-    return total
 
 
 def _select(op: Any) -> None:

@@ -17,6 +17,7 @@ from magweld.passes.gpu.pointer_table import (
     members_of,
 )
 from magweld.passes.gpu.structure import constant_of
+from magweld.passes.gpu.tensor_maps import MAPPED, mapped_parameters, tensors_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import located_error, operations_of
 
@@ -34,7 +35,8 @@ class SerializeToBinary(Pass):
     bare pointers are the kernel's parameters, in the order of these, and how many
     members the launch has: the parameter of several is one table of their pointers.
     A launch of kernels side by side has `parts` with these two, in the order of the
-    table.
+    table. `tensor_maps` says which parameters are maps of their tensors, and no
+    pointers.
     """
 
     name: ClassVar[str] = "serialize-to-binary"
@@ -118,8 +120,10 @@ def _parameters(launch: Any) -> dict[str, ir.Attribute]:
     """Describe what a launch takes; those of kernels side by side, part by part."""
     if PARTS in launch.attributes:
         return {"parts": launch.attributes[PARTS]}
-    numbers = argument_numbers(launch)
-    return launch_parameters(numbers, members_of(launch.operation.parent))
+    numbers, function = argument_numbers(launch), launch.operation.parent.opview
+    maps = mapped_parameters(function, numbers)
+    known = launch_parameters(tensors_of(function, numbers), members_of(function))
+    return {**known, MAPPED: ir.ArrayAttr.get(maps)} if maps else known
 
 
 def _parameter_bytes(geometry: Any) -> int:

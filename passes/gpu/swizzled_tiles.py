@@ -14,7 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from magweld.bindings import affine, arith, ir, memref
-from magweld.passes.gpu.structure import VECTOR_BYTES, element_bytes
+from magweld.passes.gpu.structure import (
+    VECTOR_BYTES,
+    buffers_in,
+    element_bytes,
+    workgroup_space,
+)
 
 ROW_BYTES = 128
 # Rows of a piece, and chunks of a row.
@@ -84,6 +89,16 @@ class SwizzledTile:
 def in_units(size: int) -> int:
     """Return bytes in the unit of descriptors."""
     return size >> _UNIT_BIT
+
+
+def aligned_bytes(block_loop: Any) -> int:
+    """Return the bytes of all buffers of a block, at multiples of what is swizzled."""
+    total = 0
+    for buffer in buffers_in(block_loop, workgroup_space()):
+        type_ = ir.MemRefType(buffer.memref.type)
+        size = math.prod(type_.shape) * element_bytes(type_.element_type)
+        total += -(-size // SWIZZLE_ALIGNMENT) * SWIZZLE_ALIGNMENT
+    return total
 
 
 def as_index(number: ir.Value | int) -> ir.Value:

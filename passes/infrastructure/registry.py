@@ -158,6 +158,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "magweld.passes.gpu.lower_async_copies:LowerAsyncCopies",
     ),
     (
+        "lower-bulk-copies",
+        "magweld.passes.gpu.lower_bulk_copies:LowerBulkCopies",
+    ),
+    (
         "lower-matrix-instructions",
         "magweld.passes.gpu.lower_matrix_instructions:LowerMatrixInstructions",
     ),
@@ -195,6 +199,11 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("mark-readonly", "magweld.passes.cpu.mark_readonly:MarkReadonly"),
     ("unshare-inits", "magweld.passes.cpu.unshare_inits:UnshareInits"),
     ("select-matrix-loads", "magweld.passes.gpu.select_matrix_loads:SelectMatrixLoads"),
+    ("pass-tensor-maps", "magweld.passes.gpu.pass_tensor_maps:PassTensorMaps"),
+    (
+        "select-bulk-copies",
+        "magweld.passes.gpu.select_bulk_copies:SelectBulkCopies",
+    ),
     (
         "select-warpgroup-products",
         "magweld.passes.gpu.select_warpgroup_products:SelectWarpgroupProducts",

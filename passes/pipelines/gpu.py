@@ -22,6 +22,7 @@ from magweld.passes.gpu.join_tile_loops import JoinTileLoops
 from magweld.passes.gpu.keep_tiles_in_registers import KeepTilesInRegisters
 from magweld.passes.gpu.launch_members import LaunchMembers
 from magweld.passes.gpu.lower_async_copies import LowerAsyncCopies
+from magweld.passes.gpu.lower_bulk_copies import LowerBulkCopies
 from magweld.passes.gpu.lower_matrix_instructions import LowerMatrixInstructions
 from magweld.passes.gpu.lower_register_streams import LowerRegisterStreams
 from magweld.passes.gpu.lower_subgroup_reductions import LowerSubgroupReductions
@@ -32,8 +33,10 @@ from magweld.passes.gpu.multiply_window_points import MultiplyWindowPoints
 from magweld.passes.gpu.order_register_loops import OrderRegisterLoops
 from magweld.passes.gpu.pad_products import PadProducts
 from magweld.passes.gpu.pad_shared_tiles import PadSharedTiles
+from magweld.passes.gpu.pass_tensor_maps import PassTensorMaps
 from magweld.passes.gpu.pipeline_staged_copies import PipelineStagedCopies
 from magweld.passes.gpu.place_shared_memory import PlaceSharedMemory
+from magweld.passes.gpu.select_bulk_copies import SelectBulkCopies
 from magweld.passes.gpu.select_matrix_loads import SelectMatrixLoads
 from magweld.passes.gpu.select_warpgroup_products import SelectWarpgroupProducts
 from magweld.passes.gpu.serialize_to_binary import SerializeToBinary
@@ -74,6 +77,7 @@ class BlockShape:
         has_async_copies: Whether threads go on while they copy to shared memory.
         sector: Bytes of a transaction of global memory.
         has_warpgroups: Whether four subgroups compute products together.
+        has_bulk_copies: Whether one thread begins the copy of a whole tile.
     """
 
     threads: int
@@ -83,6 +87,7 @@ class BlockShape:
     has_async_copies: bool = False
     sector: int = 32
     has_warpgroups: bool = False
+    has_bulk_copies: bool = False
 
     @staticmethod
     def of(target: Target, threads: int = BLOCK_THREADS) -> BlockShape:
@@ -96,6 +101,7 @@ class BlockShape:
             target.has_async_copies,
             device.level("global").transaction,
             target.has_warpgroups,
+            target.has_bulk_copies,
         )
 
 
@@ -104,6 +110,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
     groups = shape.threads // (shape.subgroup * WARPS) if shape.has_warpgroups else 0
     pipeline = (PipelineStagedCopies(shape.shared_bytes, groups),)
     warpgroups = (SelectWarpgroupProducts(shape.shared_bytes),)
+    bulk = (SelectBulkCopies(shape.shared_bytes),)
     return (
         # Blocks: tiles of tensors.
         MapTilesToBlocks(),
@@ -139,6 +146,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         KeepTilesInRegisters(warpgroups=shape.has_warpgroups),
         *(pipeline if shape.has_async_copies else ()),
         *(warpgroups if shape.has_warpgroups else ()),
+        *(bulk if shape.has_bulk_copies else ()),
         SelectMatrixLoads(),
         PadSharedTiles(shape.subgroup),
         PlaceSharedMemory(shape.shared_bytes),
@@ -147,6 +155,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         Upstream("canonicalize,cse"),
         # One thread: loops over its slice.
         LowerAsyncCopies(),
+        LowerBulkCopies(),
         LowerMatrixInstructions(),
         LowerSubgroupReductions(shape.subgroup),
         OrderRegisterLoops(),
@@ -187,6 +196,7 @@ def nvvm_steps(
             "use-bare-ptr-memref-call-conv=1})"
         ),
         AllowRegisters(capacity),
+        PassTensorMaps(),
         Upstream("gpu.module(convert-nvvm-to-llvm,convert-to-llvm)"),
         Upstream("gpu.module(reconcile-unrealized-casts,canonicalize,cse)"),
         DeclareSharedMemory(shared_alignment),

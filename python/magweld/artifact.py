@@ -14,8 +14,9 @@ from enum import StrEnum
 from typing import Any
 
 from magweld.short_repr import short_repr
+from magweld.tensor_map import MappedParameter, TensorMap
 
-FORMAT_VERSION = 10
+FORMAT_VERSION = 11
 HOST_TARGET = "cpu"
 
 
@@ -365,6 +366,8 @@ class DeviceLaunch:
         sources: Names of the graph nodes that it computes, for messages.
         kernels: How many kernels it runs side by side; of several, the pointers are
             those of one after another, and one table as well.
+        maps: Parameters that are tensor maps of what their pointers are to; a table
+            has none.
     """
 
     step: str
@@ -378,6 +381,7 @@ class DeviceLaunch:
     members: int = 1
     shifts: tuple[int, ...] = ()
     kernels: int = 1
+    maps: tuple[MappedParameter, ...] = ()
 
     @property
     def is_table(self) -> bool:
@@ -595,4 +599,12 @@ def _tile(data: dict[str, Any]) -> TileRun:
 
 def _launch(data: dict[str, Any]) -> DeviceLaunch:
     lists = ("images", "grid", "block", "pointers", "sources", "shifts")
-    return DeviceLaunch(**{**data, **{name: tuple(data[name]) for name in lists}})
+    known = {name: tuple(data[name]) for name in lists}
+    maps = tuple(_mapped(one) for one in data["maps"])
+    return DeviceLaunch(**{**data, **known, "maps": maps})
+
+
+def _mapped(data: dict[str, Any]) -> MappedParameter:
+    lists = ("extents", "strides", "box")
+    fields = {**data["map"], **{name: tuple(data["map"][name]) for name in lists}}
+    return MappedParameter(data["position"], TensorMap(**fields))

@@ -266,4 +266,5 @@ class _Kernels:
             members=1 if len(parts) > 1 else made.parameters[0].members,
             shifts=tuple(shifts) if any(shifts) else (),
             kernels=len(parts),
+            maps=made.maps,
         )

@@ -12,11 +12,13 @@ from magweld.diagnostics import MagweldError
 from magweld.kernel_code import dump_options
 from magweld.passes.gpu.pointer_table import JOINT_LAUNCH, MEMBERS
 from magweld.passes.gpu.serialize_to_binary import LAUNCH
+from magweld.passes.gpu.tensor_maps import MAPPED
 from magweld.passes.infrastructure.execution import run_pipeline
 from magweld.passes.infrastructure.pipeline import Pipeline
 from magweld.passes.ir.utils import node_of, operations_of
 from magweld.passes.pipelines.gpu import BlockShape, gpu_phase_steps, gpu_pipeline
 from magweld.targets import Target
+from magweld.tensor_map import MappedParameter, TensorMap
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class CompiledLaunch:
         shared_bytes: Dynamic shared memory of a block.
         parameters: What it takes for each kernel.
         images: Positions of its code.
+        maps: Parameters that are tensor maps.
     """
 
     symbol: str
@@ -51,6 +54,7 @@ class CompiledLaunch:
     shared_bytes: int
     parameters: tuple[KernelParameters, ...]
     images: tuple[int, ...]
+    maps: tuple[MappedParameter, ...] = ()
 
     @classmethod
     def of(cls, binary: Any, position_of: Callable[[bytes], int]) -> CompiledLaunch:
@@ -73,6 +77,7 @@ class CompiledLaunch:
             shared_bytes=entries["dynamic_shared_bytes"].value,
             parameters=tuple(_parameters(entries)),
             images=tuple(position_of(bytes(one.object)) for one in objects),
+            maps=tuple(_maps(entries)),
         )
 
 
@@ -84,6 +89,22 @@ def _parameters(entries: Mapping[str, Any]) -> Iterator[KernelParameters]:
         yield KernelParameters(
             list(ir.DenseI64ArrayAttr(of["arguments"])),
             int(ir.IntegerAttr(of["members"]).value),
+        )
+
+
+def _maps(entries: Mapping[str, Any]) -> Iterator[MappedParameter]:
+    """Yield the parameters of a launch that are tensor maps."""
+    for entry in ir.ArrayAttr(entries[MAPPED]) if MAPPED in entries else []:
+        fields = {one.name: one.attr for one in ir.DictAttr(entry)}
+        lists = ("extents", "strides", "box")
+        forms = {name: tuple(ir.DenseI64ArrayAttr(fields[name])) for name in lists}
+        yield MappedParameter(
+            ir.IntegerAttr(fields["parameter"]).value,
+            TensorMap(
+                element=ir.StringAttr(fields["element"]).value,
+                swizzle=ir.IntegerAttr(fields["swizzle"]).value,
+                **forms,
+            ),
         )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gpu_async_copies
+import gpu_bulk_copies
 import gpu_fragments
 import gpu_inline_products
 import gpu_warpgroups
@@ -37,6 +38,7 @@ from gpu_memory import (
 )
 
 from magweld.bindings import arith, func, gpu, ir, memref
+from magweld.passes.gpu.tensor_maps import maps_of
 
 
 def run_host(module: ir.Module, inputs: list[np.ndarray]) -> np.ndarray:
@@ -66,7 +68,8 @@ def launch(
 
     Args:
         module: What holds the kernel.
-        arguments: The arguments of the function.
+        arguments: The arguments of the function; of a tensor map nothing, or where the
+            tensor lies that it was made of.
         host: The function.
         observer_of: Called with the number of each block when it begins.
     """
@@ -79,10 +82,7 @@ def launch(
     threads = _constant(launched.blockSizeX)
     size = launched.dynamicSharedMemorySize
     shared_bytes = 0 if size is None else _constant(size)
-    memories = [
-        Memory(np.reshape(arguments[i], -1).view(np.uint8), f"argument {i}")
-        for i in (operand.arg_number for operand in launched.kernelOperands)
-    ]
+    memories = _parameters(launched, arguments)
     epoch = 0
     code: Code = {}
     for number in range(blocks):
@@ -97,12 +97,40 @@ def launch(
         )
         body = function.entry_block
         for argument, memory in zip(body.arguments, memories, strict=True):
-            block.values[argument] = whole_view(argument.type, memory)
+            is_map = isinstance(memory, gpu_bulk_copies.MappedTensor)
+            block.values[argument] = (
+                memory if is_map else whole_view(argument.type, memory)
+            )
         with np.errstate(all="ignore"):
             _run(body, block)
         copies.check_all_arrived()
+        gpu_bulk_copies.check_all_arrived(block.barriers)
         products.check_all_finished()
         epoch = block.epoch
+
+
+def _parameters(launched: Any, arguments: list[np.ndarray]) -> list[Any]:
+    """Return what the parameters of a launch are: memories, and maps of some."""
+    function = launched.operation.parent.opview
+    maps = {one.number: one for one in maps_of(function)}
+    numbers = [operand.arg_number for operand in launched.kernelOperands]
+    memories: dict[int, Memory] = {}
+    for number in (maps[n].argument if n in maps else n for n in numbers):
+        if number not in memories:
+            raw = np.reshape(arguments[number], -1).view(np.uint8)
+            memories[number] = Memory(raw, f"argument {number}")
+    found: list[Any] = []
+    for number in numbers:
+        if number not in maps:
+            found.append(memories[number])
+            continue
+        memory = memories[maps[number].argument]
+        if number < len(arguments):
+            assert arguments[number] == memory.data.ctypes.data, (
+                "a map of another tensor"
+            )
+        found.append(gpu_bulk_copies.MappedTensor(memory, maps[number].map))
+    return found
 
 
 def _find(root: ir.Operation, kind: type) -> list[Any]:
@@ -306,6 +334,7 @@ def _bitcast(op: Any, block: Block) -> None:
 
 _HANDLERS: dict[str, Callable[[Any, Block], None]] = {
     **gpu_async_copies.HANDLERS,
+    **gpu_bulk_copies.HANDLERS,
     **gpu_fragments.HANDLERS,
     **gpu_inline_products.HANDLERS,
     **gpu_warpgroups.HANDLERS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,8 @@ class Block:
     code: Code
     warpgroups: Any  # their products, see gpu_warpgroups.py
     observer: Observer | None = None
+    # Those that are made, by their place, see gpu_bulk_copies.py.
+    barriers: dict[int, Any] = field(default_factory=dict)
 
     def observe(self, is_store: bool, memory: Memory, where: np.ndarray) -> None:
         """Tell the observer of the bytes that the active threads access."""

@@ -18,13 +18,14 @@ from torch import Tensor
 
 from magweld.api import compile_imported
 from magweld.artifact import Program
-from magweld.bindings import gpu, ir, memref
+from magweld.bindings import gpu, ir
 from magweld.compiler import lower_to_tiles
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
 from magweld.device_compiler import GENERATED, device_options
 from magweld.host_function import read_host_function
 from magweld.importer.importer import ImportedGraph
+from magweld.passes.gpu.tensor_maps import maps_of
 from magweld.passes.infrastructure.execution import run_pipeline
 from magweld.passes.infrastructure.pipeline import Pipeline
 from magweld.passes.ir.utils import operations_of
@@ -239,8 +240,9 @@ def _interpreted(function: Any, members: int, target: Target) -> _Interpreted:
     launches = operations_of(module.operation, gpu.LaunchFuncOp)
     assert len(launches) == 1
     (host,) = (op for op in module.body if "tile_graph.kernel" in op.attributes)
-    types = [ir.MemRefType(argument.type) for argument in host.entry_block.arguments]
+    types = [argument.type for argument in host.entry_block.arguments]
     numbers = [operand.arg_number for operand in launches[0].kernelOperands]
+    maps = {one.number: one.argument for one in maps_of(host)}
     text = str(module)
 
     def run(address_of: Callable[[int], int], **options: Any) -> None:
@@ -248,6 +250,8 @@ def _interpreted(function: Any, members: int, target: Target) -> _Interpreted:
             arrays: list[Any] = [None] * len(types)
             for place, number in enumerate(numbers, first):
                 arrays[number] = shapes[number](address_of(place))
+            for number, tensor in maps.items():
+                arrays[tensor] = shapes[tensor](arrays[number])
             with make_context(), ir.Location.unknown():
                 launch(ir.Module.parse(text), arrays, **options)
 
@@ -261,7 +265,10 @@ _NUMPY = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "i1": np.bool_}
 _NUMPY |= {"f16": np.float16, "bf16": np.uint16, "i32": np.int32}
 
 
-def _array_at(type_: memref.MemRefType) -> Callable[[int], np.ndarray]:
+def _array_at(type_: ir.Type) -> Callable[[int], Any]:
+    """Return what makes an array of an address; of a tensor map it is the tensor's."""
+    if not isinstance(type_, ir.MemRefType):
+        return int
     shape, dtype = tuple(type_.shape), np.dtype(_NUMPY[str(type_.element_type)])
     nbytes = prod(shape) * dtype.itemsize
 

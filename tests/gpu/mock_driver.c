@@ -11,12 +11,12 @@ struct function { struct module *module; char name[128]; unsigned shared_limit; 
 static launch_callback on_launch;
 static char failing[64];
 static int failing_code;
-static int loaded, unloaded;
+static int loaded, unloaded, mapped;
 
 void mock_reset(launch_callback callback) {
   on_launch = callback;
   failing[0] = 0;
-  loaded = unloaded = 0;
+  loaded = unloaded = mapped = 0;
 }
 void mock_fail(const char *function, int code) {
   strncpy(failing, function, sizeof failing - 1);
@@ -52,6 +52,39 @@ static int get_function(void **function, void *module, const char *name) {
   made->shared_limit = 48 * 1024;
   strncpy(made->name, name, sizeof made->name - 1);
   *function = made;
+  return 0;
+}
+/* A tensor map: where the tensor lies, and what else is said of it. */
+struct map {
+  void *address;
+  unsigned type, rank, swizzle;
+  unsigned long long extents[3], strides[2];
+  unsigned box[3], promotion;
+};
+static struct map maps[16];
+
+int mock_mapped(void) { return mapped; }
+const struct map *mock_map(int number) { return &maps[number]; }
+
+int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address,
+                           const unsigned long long *extents,
+                           const unsigned long long *strides, const unsigned *box,
+                           const unsigned *steps, int interleave, int swizzle,
+                           int promotion, int fill) {
+  struct map made = {address, type, rank, swizzle};
+  if (outcome("tensor_map")) return outcome("tensor_map");
+  if ((size_t)map % 64 || (size_t)address % 16 || rank > 3 || interleave || fill)
+    return 1;
+  for (unsigned i = 0; i < rank; ++i) {
+    if (steps[i] != 1 || box[i] < 1 || box[i] > 256 || extents[i] < 1) return 1;
+    if (i && strides[i - 1] % 16) return 1;
+    made.extents[i] = extents[i];
+    made.box[i] = box[i];
+    if (i) made.strides[i - 1] = strides[i - 1];
+  }
+  made.promotion = promotion;
+  memcpy(map, &made, sizeof made);
+  maps[mapped++ % 16] = made;
   return 0;
 }
 static int launch(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,

@@ -61,6 +61,69 @@ def test_a_loop_around_others_is_no_inner_one() -> None:
     assert [one.name for one in inner] == ["FADD", "BRA"]
 
 
+def test_waits_in_a_loop_are_no_loops_that_work() -> None:
+    """One asks again at once, the other far away, from where it jumps back."""
+    code = sass.read_code("""
+.L_x_0:
+        /*0000*/                   UTMALDG.2D [UR4], [UR8] ;
+.L_x_1:
+        /*0010*/                   SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R2 ;
+        /*0020*/             @!P0  BRA `(.L_x_1) ;
+        /*0030*/                   SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R2 ;
+        /*0040*/             @!P0  BRA `(.L_x_3) ;
+.L_x_2:
+        /*0050*/                   HGMMA.64x128x16.F32.BF16 R24, R4, gdesc[UR8], R24 ;
+        /*0060*/              @P0  BRA `(.L_x_0) ;
+        /*0070*/                   EXIT ;
+.L_x_3:
+        /*0080*/                   SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R2 ;
+        /*0090*/             @!P0  BRA `(.L_x_3) ;
+        /*00a0*/                   BRA `(.L_x_2) ;
+""")
+    found = loops.loop_of("product", "sm_90a", "ours", code, copied=1024)
+    assert found.counts == {"bulk copies": 1, model.MATRIX: 1, "others": 5}
+    flops = 2 * 16 * 128 * 16
+    assert found.copied_of_flop == 1e3 * 1024 / flops
+
+
+def test_what_one_warp_does_is_shared_out() -> None:
+    """Others jump over the copies of boxes; what is copied goes to shared memory."""
+    code = sass.read_code("""
+.L_x_0:
+        /*0000*/             @P1   BRA `(.L_x_1) ;
+        /*0010*/                   IADD3 R4, R4, R5, RZ ;
+        /*0020*/                   UTMALDG.2D [UR4], [UR8] ;
+.L_x_1:
+        /*0030*/                   HGMMA.64x128x16.F32.BF16 R24, R4, gdesc[UR8], R24 ;
+        /*0040*/              @P0  BRA `(.L_x_0) ;
+""")
+    one = device_of("sm_90a")
+    (loop,) = code.inner_loops()
+    mix = model.mix_of(loop, one, "sm_90a", warps=8)
+    assert mix.busy["issue"] == 3 + 2 / 8
+    assert mix.busy["alu"] == 2 / 8
+    assert mix.instructions == 5
+    found = loops.loop_of("product", "sm_90a", "ours", code, 4096, 8).prediction
+    without = loops.loop_of("product", "sm_90a", "ours", code, 0, 8).prediction
+    busy = [
+        one.shares[model.SHARED] * one.seconds / one.shares[model.MATRIX] / one.seconds
+        for one in (found, without)
+    ]
+    # Both factors of 128 columns are read as well, the rows from registers.
+    assert busy[0] / busy[1] == pytest.approx((32 * 32 + 4096) / (32 * 32))
+
+
+def test_bytes_of_boxes_are_what_mbarriers_expect() -> None:
+    text = b"""
+        mov.b32         %r6, 49152;
+        mbarrier.arrive.expect_tx.shared.b64 %rd18, [__dynamic_shmem__0+65544], %r6;
+        mov.b32         %r11, 32768;
+        mbarrier.arrive.expect_tx.shared.b64 %rd33, [%rd32], %r11;
+"""
+    assert loops._expected([b"machine code", text]) == 32768
+    assert loops._expected([b"mov.b32 %r6, 49152;"]) == 0
+
+
 def test_instructions_occupy_their_pipes() -> None:
     one = device_of("sm_90a")
     (loop,) = sass.read_code(PRODUCT).inner_loops()

@@ -37,9 +37,10 @@ DESCRIPTIONS = (
     "magweld.reproducer",
     "magweld.short_repr",
     "magweld.targets",
+    "magweld.tensor_map",
 )
 LAYERS: dict[str, tuple[str, ...]] = {
-    "magweld.artifact": ("magweld.short_repr",),
+    "magweld.artifact": ("magweld.short_repr", "magweld.tensor_map"),
     "magweld.bindings": (),
     "magweld.columns": (),
     "magweld.comparison": (),
@@ -65,6 +66,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.short_repr": (),
     "magweld.stand_by": (),
     "magweld.storages": (),
+    "magweld.tensor_map": (),
     "magweld.tensor_words": (),
     "magweld.codegen": DESCRIPTIONS,
     "magweld.compiler_options": DESCRIPTIONS,

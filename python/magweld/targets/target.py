@@ -60,6 +60,11 @@ class Target:
         return self.backend is Backend.NVVM and self.chip == "sm_90a"
 
     @property
+    def has_bulk_copies(self) -> bool:
+        """Whether the tensor memory accelerator copies boxes of tensors."""
+        return self.backend is Backend.NVVM and self.chip == "sm_90a"
+
+    @property
     def launch_bytes(self) -> int:
         """Most bytes of pointers that one launch takes, 0 for no limit.
 

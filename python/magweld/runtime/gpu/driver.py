@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from magweld.diagnostics import NamedError
+from magweld.tensor_map import TensorMap
 
 _logger = logging.getLogger(__name__)
 
@@ -77,6 +78,19 @@ class Driver(Protocol):
             is_table: Whether they follow each other, and are one parameter together.
         """
 
+    @property
+    def has_tensor_maps(self) -> bool:
+        """Whether it makes tensor maps."""
+
+    def encode(self, one: TensorMap, address: int, place: int) -> int:
+        """Make the map of a tensor; return 0 or the code of an error.
+
+        Args:
+            one: What it says.
+            address: Of the tensor, a multiple of 16.
+            place: Where the map goes, `MAP_BYTES` at a multiple of `MAP_ALIGNMENT`.
+        """
+
     def error(self, id: str, code: int) -> DeviceError:
         """Return the error of a code, with what the driver says of it."""
 
@@ -100,6 +114,7 @@ class DriverNames:
         load: Module from an image, with options.
         function: Kernel of a module, by name.
         attribute: Sets a limit of a kernel; "" where none has to be set.
+        tensor_map: Makes the map of a tensor; "" where there are no such maps.
         launch: Launches a kernel.
         synchronize: Waits for a stream.
         unload: Forgets a module.
@@ -111,6 +126,7 @@ class DriverNames:
     load: str
     function: str
     attribute: str
+    tensor_map: str
     launch: str
     synchronize: str
     unload: str
@@ -123,6 +139,7 @@ CUDA: Final = DriverNames(
     load="cuModuleLoadDataEx",
     function="cuModuleGetFunction",
     attribute="cuFuncSetAttribute",
+    tensor_map="cuTensorMapEncodeTiled",
     launch="cuLaunchKernel",
     synchronize="cuStreamSynchronize",
     unload="cuModuleUnload",
@@ -134,6 +151,7 @@ HIP: Final = DriverNames(
     load="hipModuleLoadDataEx",
     function="hipModuleGetFunction",
     attribute="",
+    tensor_map="",
     launch="hipModuleLaunchKernel",
     synchronize="hipStreamSynchronize",
     unload="hipModuleUnload",
@@ -169,6 +187,7 @@ class LibraryDriver:
             if names.attribute:
                 limit = [ctypes.c_int, ctypes.c_int]
                 self._attribute = _typed(library, names.attribute, 1, limit)
+            self._tensor_map = _tensor_map_of(library, names.tensor_map)
         except (OSError, AttributeError) as error:
             message = f"the driver {names.library} cannot be used: {error}"
             raise DeviceError("device-driver", message) from error
@@ -231,6 +250,36 @@ class LibraryDriver:
         extents = (*geometry.grid, *geometry.block, geometry.shared_bytes)
         return partial(self._launch, function, *extents, stream, parameters, None)
 
+    @property
+    def has_tensor_maps(self) -> bool:
+        """Whether it makes tensor maps: CUDA from version 12.0 on."""
+        return self._tensor_map is not None
+
+    def encode(self, one: TensorMap, address: int, place: int) -> int:
+        """Make the map of a tensor; return 0 or the code of an error.
+
+        Args:
+            one: What it says.
+            address: Of the tensor, a multiple of 16.
+            place: Where the map goes, `MAP_BYTES` at a multiple of `MAP_ALIGNMENT`.
+
+        Raises:
+            DeviceError: `device-driver`: it makes no maps.
+        """
+        if self._tensor_map is None:
+            raise DeviceError("device-driver", "this driver makes no tensor maps")
+        rank = len(one.extents)
+        # The driver counts dimensions from the one that lies side by side.
+        extents = (ctypes.c_uint64 * rank)(*reversed(one.extents))
+        strides = (ctypes.c_uint64 * rank)(*reversed(one.strides))
+        box = (ctypes.c_uint32 * rank)(*reversed(one.box))
+        steps = (ctypes.c_uint32 * rank)(*[1] * rank)
+        code: int = self._tensor_map(
+            *(place, _DATA_TYPES[one.element], rank, address, extents, strides),
+            *(box, steps, 0, _SWIZZLES[one.swizzle], _PROMOTED_TO_256, 0),
+        )
+        return code
+
     def error(self, id: str, code: int) -> DeviceError:
         """Return the error of a code, with what the driver says of it."""
         return DeviceError(id, self._error(code))
@@ -260,8 +309,29 @@ class LibraryDriver:
         return ": ".join(words) or f"error {code}"
 
 
+# CU_TENSOR_MAP_DATA_TYPE_FLOAT16, _BFLOAT16 and _FLOAT32; CU_TENSOR_MAP_SWIZZLE_NONE
+# and _128B; CU_TENSOR_MAP_L2_PROMOTION_L2_256B. What lies outside is zeros.
+_DATA_TYPES: Final = {"f16": 6, "bf16": 9, "f32": 7}
+_SWIZZLES: Final = {0: 0, 128: 3}
+_PROMOTED_TO_256: Final = 3
+
 _POINTERS = [ctypes.c_void_p, ctypes.c_void_p]
 _OF_ERROR = [ctypes.c_int, ctypes.c_void_p]
+
+
+def _tensor_map_of(library: ctypes.CDLL, name: str) -> Any | None:
+    """Return the function that makes tensor maps, None where there is none."""
+    if not name or not hasattr(library, name):
+        return None
+    function = getattr(library, name)
+    pointer, number = ctypes.c_void_p, ctypes.c_uint32
+    kind = ctypes.c_int
+    function.argtypes = [
+        *(pointer, kind, number, pointer, pointer, pointer, pointer, pointer),
+        *[kind] * 4,
+    ]
+    function.restype = ctypes.c_int
+    return function
 
 
 def _typed(

@@ -16,6 +16,7 @@ from magweld.runtime.errors import ProgramError
 from magweld.runtime.gpu.driver import DeviceError, Driver, Geometry
 from magweld.runtime.layout import Layout
 from magweld.runtime.machine import kernel_symbols
+from magweld.tensor_map import MAP_ALIGNMENT, MAP_BYTES, TensorMap
 
 _WORD_BYTES = 8
 
@@ -60,6 +61,7 @@ class GpuKernels:
         self._steps: dict[str, list[_Kernel]] = {s: [] for s in kernel_symbols(program)}
         for launch in program.launches:
             _check_launch(program, launch)
+            _check_maps(launch, driver)
             if launch.images not in modules:
                 modules[launch.images] = _load(program, launch, driver)
                 weakref.finalize(self, driver.unload, modules[launch.images])
@@ -116,6 +118,10 @@ class GpuKernels:
             first = gather.cells.ctypes.data
             end = first + _WORD_BYTES * len(places)
             places = list(range(first, end, _WORD_BYTES))
+        for one in launched.maps:
+            encoded = _EncodedMap(self._driver, one.map, places[one.position])
+            yield encoded.run
+            places[one.position] = encoded.place
         yield self._driver.prepare(
             kernel.function,
             kernel.geometry,
@@ -193,6 +199,56 @@ class _Gather:
         """Write the pointers of a launch; as launches, return that this is no error."""
         np.add(self.table[self.values], self.shifts, out=self.cells)
         return 0
+
+
+class _EncodedMap:
+    """The map of a tensor, made anew where the tensor of a call lies elsewhere.
+
+    Args:
+        driver: What makes it.
+        map_: What it says.
+        cell: Where in memory the address of the tensor is at each launch.
+
+    Attributes:
+        place: Where the map is.
+    """
+
+    def __init__(self, driver: Driver, map_: TensorMap, cell: int) -> None:
+        self._encode = driver.encode
+        self._map = map_
+        self._cell = ctypes.c_uint64.from_address(cell)
+        self._room = (ctypes.c_uint8 * (MAP_BYTES + MAP_ALIGNMENT))()
+        begin = ctypes.addressof(self._room)
+        self.place = -(-begin // MAP_ALIGNMENT) * MAP_ALIGNMENT
+        self._address: int | None = None
+
+    def run(self) -> int:
+        """Make the map, if it is of another address; return 0 or the driver's code."""
+        address = self._cell.value
+        if address == self._address:
+            return 0
+        # A map that was begun and not made is of no tensor.
+        self._address = None
+        code = self._encode(self._map, address, self.place)
+        if not code:
+            self._address = address
+        return code
+
+
+def _check_maps(launch: DeviceLaunch, driver: Driver) -> None:
+    positions = [one.position for one in launch.maps]
+    known = all(0 <= position < len(launch.pointers) for position in positions)
+    wrong = [text for one in launch.maps for text in one.map.violations()]
+    if launch.maps and (
+        launch.is_table or not known or len({*positions}) < len(positions)
+    ):
+        wrong.append("expected each of another parameter")
+    if wrong:
+        message = f"the launch of '{launch.kernel}' has no such tensor maps: {wrong[0]}"
+        raise ProgramError("bad-launch", message)
+    if launch.maps and not driver.has_tensor_maps:
+        message = "its copies need tensor maps, which this driver does not make"
+        raise _named(DeviceError("device-driver", message), launch)
 
 
 def _wait(driver: Driver, stream: int, launched: DeviceLaunch) -> None:
