@@ -7,7 +7,6 @@ its results have a column for each lane, and so has its right operand.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from magweld.bindings import ir
@@ -107,8 +106,3 @@ LAYOUTS = {
     "mfma": LaneLayout("mfma", 64, 1, 4, 4, (16, 32)),
 }
 """By the family of matrix instructions."""
-
-
-def in_pairs(values: Sequence[ir.Value]) -> list[tuple[ir.Value, ir.Value]]:
-    """Return neighbours of an even number of values."""
-    return list(zip(values[::2], values[1::2], strict=True))

@@ -38,12 +38,6 @@ def build_contraction(
     return build_generic(operands, [init], maps, body, reduced=reduced).results[0]
 
 
-def all_floats(op: Any) -> bool:
-    """Whether all operands of a product have one element type, a float."""
-    types = [ir.ShapedType(value.type).element_type for value in op.operands]
-    return len(set(map(str, types))) == 1 and isinstance(types[0], ir.FloatType)
-
-
 def are_floats(op: Any) -> bool:
     """Whether all operands of a product are floats, factors perhaps narrower ones."""
     types = [ir.ShapedType(value.type).element_type for value in op.operands]
