@@ -25,7 +25,7 @@ from magweld.frontend.engine import Engine, ignore_failure, watched
 from magweld.frontend.guards.derive import Arguments
 from magweld.frontend.operators.kinds import RESIZES, operator_of
 from magweld.frontend.records.cache import RecordCache
-from magweld.frontend.records.record import Record
+from magweld.frontend.records.record import Record, hooks_on_saved_tensors
 from magweld.frontend.segments.program import Program, TracedCall
 from magweld.frontend.segments.shape import Form, Suspended
 from magweld.graphs.control_operators import all_nodes
@@ -100,6 +100,9 @@ class CheckedEngine(Engine):
         thread = running_beside()
         if thread:
             self._skip(f"thread {thread} runs beside it")
+            return answer()
+        if hooks_on_saved_tensors():
+            self._skip("hooks on saved tensors would run twice")
             return answer()
         target = self.target
         known = program.arguments

@@ -283,7 +283,7 @@ class Record:
             GraphFailedError: An operator raised and what it and those before it did is
                 undone; an ordinary run shows the exception, and the effects before it.
         """
-        if self._minds_hooks and _hooks_on_saved_tensors():
+        if self._minds_hooks and hooks_on_saved_tensors():
             self.program.undo()
             reason = "hooks on saved tensors see an ordinary run"
             raise GraphFailedError(reason, "saved-tensor-hooks")
@@ -301,7 +301,7 @@ class Record:
             raise
         except Exception as error:
             torch._C._set_grad_enabled(self.grad_enabled)
-            if not self.failing.repeats or _hooks_on_saved_tensors():
+            if not self.failing.repeats or hooks_on_saved_tensors():
                 raise
             if put_back is not None:
                 put_back()
@@ -333,6 +333,6 @@ def _are_plain_leaves(inputs: list[Any]) -> bool:
     return all(not x.requires_grad or is_plain_leaf(x) for x in inputs)
 
 
-def _hooks_on_saved_tensors() -> bool:
+def hooks_on_saved_tensors() -> bool:
     """Whether Python of somebody else runs within operators, and must not run twice."""
     return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None

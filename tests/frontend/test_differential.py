@@ -667,3 +667,19 @@ def test_a_run_to_another_break_is_undone_where_it_can_be():
     outcome = run_checked(eager, traced, lambda: [("items", items)], exact=True)
     assert outcome.skipped
     assert outcome.ending.give() == "the record"
+
+
+def test_hooks_on_saved_tensors_run_once() -> None:
+    weight = torch.nn.Parameter(torch.randn(3))
+    packed: list[torch.Tensor] = []
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        packed.append(tensor)
+        return tensor
+
+    traced = trace(lambda x: (x * weight).tanh(), backend="eager", check=True)
+    for number in range(1, 4):
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            traced(torch.randn(3))
+        assert len(packed) == 2 * number
+    assert traced.stats()["skipped"] == 2
