@@ -24,8 +24,9 @@ from magweld.frontend.differential.outside import Written, written_by
 from magweld.frontend.engine import Engine, ignore_failure, watched
 from magweld.frontend.guards.derive import Arguments
 from magweld.frontend.operators.kinds import RESIZES, operator_of
+from magweld.frontend.operators.torch_state import hooks_on_saved_tensors
 from magweld.frontend.records.cache import RecordCache
-from magweld.frontend.records.record import Record, hooks_on_saved_tensors
+from magweld.frontend.records.record import Record
 from magweld.frontend.segments.program import Program, TracedCall
 from magweld.frontend.segments.shape import Form, Suspended
 from magweld.graphs.control_operators import all_nodes

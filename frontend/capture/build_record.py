@@ -28,6 +28,7 @@ from magweld.frontend.mock.rebuild import Lifted
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import (
     autocast_of,
+    program_hooks_on_saved_tensors,
     torch_state,
     without_autocast,
 )
@@ -159,6 +160,9 @@ class Run:
         planner = Planner(known, output_of, self.session.effects)
         root = None if lifting is None else lifting.root.result
         mock = planner.plan(result, None if unfinished else root)
+        if mock.steps and program_hooks_on_saved_tensors():
+            # They may have written what the program has, within operators.
+            raise StopRecordingError("saved-tensor-hooks", "a program with effects")
         left = [recorder.tensors.storage(node) for node in outputs]
         recorder.tensors.arrays.check(recorder.tensors.touched, left, planner.makes)
         now = torch_state()

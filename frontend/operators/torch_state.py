@@ -26,6 +26,23 @@ def has_forward_gradients() -> bool:
     return forward_ad._current_level >= 0
 
 
+def hooks_on_saved_tensors() -> bool:
+    """Whether Python of somebody else runs within operators, and must not run twice."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
+
+
+# Where torch has hooks of its own, which write nothing that a program knows.
+_OWN_HOOKS: Final = frozenset({"torch.utils.checkpoint", "torch.autograd.graph"})
+
+
+def program_hooks_on_saved_tensors() -> bool:
+    """Whether such hooks are the program's, which may write what it writes as well."""
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    return any(
+        getattr(hook, "__module__", "") not in _OWN_HOOKS for hook in hooks or ()
+    )
+
+
 # The modes that a program can switch, and the others that decide about operators.
 _SWITCHED: Final[tuple[Callable[[], Any], ...]] = (
     torch.is_grad_enabled,

@@ -16,6 +16,7 @@ from magweld.frontend.catalogue import Break
 from magweld.frontend.guards.guard import Guard, GuardProgram
 from magweld.frontend.operators.edges import is_plain_leaf
 from magweld.frontend.operators.put_back import UNKNOWN, Failing
+from magweld.frontend.operators.torch_state import hooks_on_saved_tensors
 from magweld.frontend.records.returned import Deciding, Inspectable, Repeating
 from magweld.frontend.segments.shape import Form
 from magweld.frontend.state.steps import Mock, Output
@@ -331,8 +332,3 @@ class Record:
 
 def _are_plain_leaves(inputs: list[Any]) -> bool:
     return all(not x.requires_grad or is_plain_leaf(x) for x in inputs)
-
-
-def hooks_on_saved_tensors() -> bool:
-    """Whether Python of somebody else runs within operators, and must not run twice."""
-    return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None

@@ -625,7 +625,7 @@ def test_a_call_that_cannot_be_put_back_ends_as_the_program_does():
     log = []
 
     def program(x, items):
-        log.append(len(log))
+        log.append("called")
         y = x * 2
         os.getpid()
         return y + next(items)
@@ -637,8 +637,9 @@ def test_a_call_that_cannot_be_put_back_ends_as_the_program_does():
     # Hooks on saved tensors: a hit with effects runs eagerly, here to its end.
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
         assert traced(x, items).sum() == 8
-    assert log == [0, 1]
-    assert "saved-tensor-hooks" in {broken.id for broken in traced.breaks}
+    assert log == ["called", "called"]
+    ids = {broken.id for broken in traced.breaks}
+    assert ids >= {"saved-tensor-hooks", "check-skipped"}
 
 
 def test_a_run_to_another_break_goes_on_where_it_cannot_be_undone():

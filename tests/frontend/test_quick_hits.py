@@ -141,3 +141,31 @@ def test_a_list_is_made_beside_hooks_on_saved_tensors() -> None:
                 fast(x, y)
         assert fast.stats()["hits"] >= hits
     assert len(held) == 6
+
+
+def test_what_hooks_on_saved_tensors_write_is_no_effect_of_the_program() -> None:
+    """A run below them whose program has effects makes no record."""
+    log: list[str] = []
+
+    def pack(tensor: Tensor) -> Tensor:
+        log.append("packed")
+        return tensor
+
+    def program(x: Tensor) -> Tensor:
+        log.append("called")
+        return x.tanh()
+
+    def logs(function: Callable[[Tensor], Tensor]) -> list[list[str]]:
+        seen = []
+        for hooked in (True, False, True, False, False):
+            log.clear()
+            hooks = saved_tensors_hooks(pack, lambda tensor: tensor)
+            with hooks if hooked else contextlib.nullcontext():
+                function(torch.ones(2, requires_grad=True))
+            seen.append(list(log))
+        return seen
+
+    fast = frontend.trace(program, backend="eager")
+    assert logs(fast) == logs(program)
+    assert fast.stats()["hits"] >= 2
+    assert {item.id for item in fast.breaks} == {"saved-tensor-hooks"}
