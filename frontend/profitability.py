@@ -16,6 +16,7 @@ from magweld.frontend.call_kinds import about_kind, text_of_kind
 from magweld.frontend.compared import KINDS, TOLERATED, Compared
 from magweld.frontend.eager_kinds import Kind
 from magweld.frontend.records.record import NEVER, Record
+from magweld.kept import KeptByRecords
 
 # Measured calls of a record in a row whose gradients nobody has asked for, before
 # nobody is taken to: programs that only infer run with gradients as well.
@@ -124,7 +125,7 @@ class _Lost:
         self.left = self.pause
 
 
-class Profitability:
+class Profitability(KeptByRecords):
     """Compares hits with eager runs, in turns; what does not pay runs eagerly.
 
     A record is compared once its graph is compiled, on the kinds of calls that it

@@ -22,6 +22,7 @@ from magweld.frontend.segments.shape import Form
 from magweld.frontend.state.steps import Mock, Output
 from magweld.graphs.gradients import has_inner_gradients, makes_gradients_of_inputs
 from magweld.graphs.lifted_graph import LiftedGraph
+from magweld.kept import KeptByRecords
 from magweld.tiers import TieredGraph, tier_of
 
 _PLAIN: Final = frozenset({torch.Tensor, torch.nn.Parameter})
@@ -42,7 +43,7 @@ class GraphFailedError(Exception):
 
 
 @dataclass(repr=False)
-class Record:
+class Record(KeptByRecords):
     """What one monitored run has left for later calls.
 
     Attributes:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
 from magweld.frontend.state.values import is_scalar
+from magweld.kept import KeptByRecords
 
 _SUSPENDED: Final = (
     types.GeneratorType,
@@ -83,7 +84,9 @@ def code_at_end_of_all(dropped: Any) -> str:
 
 
 def _stays(obj: Any) -> bool:
-    return is_scalar(obj) or is_class(obj) or type(obj) is types.ModuleType
+    kind = type(obj)
+    kept = kind is types.ModuleType or issubclass(kind, KeptByRecords)
+    return kept or is_scalar(obj) or is_class(obj)
 
 
 def referents_of(obj: Any) -> list[Any]:

@@ -396,3 +396,34 @@ def test_notes_of_torch_are_no_end_that_runs_code():
     notes_of_others = weakref.WeakKeyDictionary({module: 1})
     assert code_at_end(module) == WATCHED
     del notes_of_others
+
+
+class Keeps(torch.nn.Module):
+    """Keeps its last result, with its history; `factor` makes further records."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.factor = 1
+        self.last: Any = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.linear(x) * self.factor
+        self.last = y
+        return y
+
+
+@pytest.mark.parametrize("race", ["0", "1"])
+def test_results_of_compiled_code_may_be_dropped_by_a_recorded_run(
+    race: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAGWELD_RACE", race)
+    module = Keeps()
+    fast = trace(module, compile="now", dynamic=False)
+    for call in range(12):
+        module.factor = 1 + call // 3
+        y = fast(torch.ones(2, 4))
+        assert module.last is y
+        y.sum().backward()
+    assert not fast.breaks
+    assert fast.stats()["records"] == 4

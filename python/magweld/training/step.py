@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from magweld.frontend.operators.watch import OperatorWatch
 from magweld.importer.epilogue import as_created, set_versions
 from magweld.importer.observation import GraphRunner
+from magweld.kept import KeptByRecords
 from magweld.reports import joined_reports, joined_texts
 from magweld.short_repr import short_repr
 from magweld.tiers import TieredGraph, tier_of
@@ -42,7 +43,7 @@ from magweld.training.stages import stand_in
 
 
 @dataclass(frozen=True)
-class TrainingGraph:
+class TrainingGraph(KeptByRecords):
     """A captured graph that needs gradients; call it with the graph's inputs.
 
     Attributes:
