@@ -80,9 +80,11 @@ def _transform(observer: Observer, call: NativeCall) -> None:
         for value in _tensors(args, call.kwargs):
             recorder.tensors.node(value)
     observer.awaits_operator = name
+    session.begin_transform(observer.frame)
 
     def finish(observer: Observer, stack: list[Any]) -> None:
         observer.awaits_operator = ""
+        session.end_transform(observer.frame)
         session.shown.pop()
         _adopt(session, stack[-1])
         if within:

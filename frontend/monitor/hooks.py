@@ -25,12 +25,15 @@ class OperatorLayer:
         last: Name of the last one.
         library: Folder whose code is not the user's.
         in_opaque: Whether the Python code that runs is part of one operator.
+        is_transforming: Whether torch runs a transform of `torch.func`, also if nothing
+            is recorded any more.
     """
 
     serial = 0
     last = ""
     library = "\0"
     in_opaque = False
+    is_transforming = False
 
     @property
     def has_effects(self) -> bool:

@@ -178,6 +178,7 @@ class Observer:
         """Handle the event before the instruction at `offset`; never raises."""
         session = self.session
         if session.stopped is not None:
+            session.end_transform(frame)
             session.finish_withdrawal()
             return
         if session.opaque_caller is not None:
@@ -299,6 +300,7 @@ class Observer:
 
     def give_up_result(self) -> None:
         """Forget the expected result: the instruction raised."""
+        self.session.end_transform(self.frame)
         stop = self.if_raised()
         self.awaits_operator = self.asks = ""
         self.after = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+import torch
 from torch import Tensor
-from torch.autograd.graph import Node, get_gradient_edge
+from torch.autograd.graph import Node
 
 from magweld.frontend.operators.history import gradient_node
 
@@ -23,9 +24,20 @@ def end_at(tensor: Tensor) -> Node:
     """Return the node at which a gradient of a tensor has arrived; leaves have one too.
 
     Raises:
-        RuntimeError: As of `gradient_node`.
+        RuntimeError: As of `gradient_node`, or no gradient ever arrives: at tensors of
+            inference, and at views that were made without gradients.
     """
-    return gradient_node(tensor) or get_gradient_edge(tensor).node
+    return gradient_node(tensor) or _end_at_leaf(tensor)
+
+
+def _end_at_leaf(leaf: Tensor) -> Node:
+    # `get_gradient_edge` fails where the program infers, and for what has no end.
+    with torch.inference_mode(False), torch.enable_grad():
+        user = leaf.view_as(leaf).grad_fn
+    end = None if user is None else user.next_functions[0][0]
+    if end is None:
+        raise RuntimeError("a tensor at which no gradient arrives")
+    return end
 
 
 def is_plain_leaf(tensor: Tensor) -> bool:

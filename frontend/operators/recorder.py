@@ -86,6 +86,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         self._passes = False
         self._hiding: Any = None
         self._warnings = WarningWatch()
+        self.is_transforming = False
         self.in_opaque = False
 
     def is_tensor(self, kind: type) -> bool:

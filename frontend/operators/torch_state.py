@@ -120,15 +120,17 @@ class ObservingModes:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._recorder.is_transforming = False
         self.leave()
 
     def leave(self) -> bool:
-        """Leave the modes; return False if one is at work, which is left later.
+        """Leave the modes; return False if one cannot be left now.
 
         While torch runs what a mode has got, the mode is in no stack: torch puts it
-        back behind that.
+        back behind that. A transform of `torch.func` notes whether there are modes that
+        see operators, runs code of Python, and puts that back in turn.
         """
-        if self._watches:
+        if self._watches and not self._recorder.is_transforming:
             self._watches = not _take(
                 operators._get_current_dispatch_mode_stack,
                 operators._pop_mode,

@@ -93,6 +93,7 @@ class Session:
         self.hooks = SessionHooks()
         self.withdraw = _nothing_to_take
         self._is_withdrawn = False
+        self._transforms = 0
         self.abstract_answers = AbstractAnswers()
         self.shown: list[Shown] = []
         self._active: list[Observer] = []
@@ -220,6 +221,20 @@ class Session:
         self._is_withdrawn, self.withdraw = True, _nothing_to_take
         if self._events is not None:
             self._events.end()
+
+    def begin_transform(self, frame: FrameType) -> None:
+        """Take note that the instruction of a frame runs a transform of `torch.func`.
+
+        Where the recording ends in it, something of it stays until the outermost one
+        has ended.
+        """
+        if not self.operators.is_transforming:
+            self._transforms, self.operators.is_transforming = id(frame), True
+
+    def end_transform(self, frame: FrameType) -> None:
+        """Take note that the instruction of a frame has ended, whatever it was."""
+        if self._transforms == id(frame):
+            self._transforms, self.operators.is_transforming = 0, False
 
     def close(self) -> None:
         """Do the same at the end of a run, also with its operators and tensors."""
@@ -383,6 +398,7 @@ class Session:
         return observer.observe_from(begins) if begins else observer.observe
 
     def leave(self, frame: FrameType) -> None:
+        self.end_transform(frame)
         observer = self._observers.get(frame)
         if observer is None or observer not in self._active:
             return

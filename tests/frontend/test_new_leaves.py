@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 import pytest
@@ -109,6 +110,62 @@ def test_parameters_that_stay_inside_are_compiled_without_gradients() -> None:
             assert traced(torch.ones(3)).tolist() == [2.0, 2.0, 2.0]
     assert backend.graphs
     assert not traced.records[0].breaks
+
+
+def _of_inference() -> Tensor:
+    with torch.inference_mode():
+        return torch.ones(3, requires_grad=True)
+
+
+def _part_of_leaf() -> Tensor:
+    with torch.no_grad():
+        return torch.ones(2, 3, requires_grad=True)[0]
+
+
+# Arguments that need gradients. None arrives at the last two.
+NEEDING = {
+    "leaf": lambda: torch.ones(3, requires_grad=True),
+    "result": lambda: torch.ones(3, requires_grad=True) * 2,
+    "of inference": _of_inference,
+    "part of a leaf": _part_of_leaf,
+}
+
+
+def _gradient_inside(x: Tensor) -> tuple[Any, ...]:
+    with torch.enable_grad():
+        return torch.autograd.grad((x * 2).sum(), x)
+
+
+def _with_leaf(x: Tensor) -> tuple[Tensor, ...]:
+    with torch.enable_grad():
+        w = torch.ones(3, requires_grad=True)
+        return x.view(3), w * 2 + x.detach(), x * w
+
+
+def _leaf_inside(x: Tensor) -> Tensor:
+    with torch.enable_grad():
+        w = torch.ones(3, requires_grad=True)
+        return x * w.sum().detach()
+
+
+def ended(call: Any, x: Tensor) -> str:
+    """Return how a call ends, as text; halves have nodes of their own."""
+    ending = run(lambda: call(x))
+    shown = re.sub(r"grad_fn=<\w+>", "grad_fn", str(ending.result))
+    return f"{shown} {type(ending.error).__name__}"
+
+
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.inference_mode])
+@pytest.mark.parametrize("kind", NEEDING)
+@pytest.mark.parametrize("program", [_with_leaf, _leaf_inside, _gradient_inside])
+def test_leaves_beside_arguments_at_which_no_gradient_arrives(
+    program: Any, kind: str, mode: Any
+) -> None:
+    traced = trace(program, backend=Halves())
+    for _ in range(3):
+        with mode():
+            assert ended(traced, NEEDING[kind]()) == ended(program, NEEDING[kind]())
+    assert "monitor-error" not in {item.id for item in traced.breaks}
 
 
 # Names of methods that write to their tensor, whatever torch adds to them.

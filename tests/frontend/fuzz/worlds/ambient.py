@@ -10,6 +10,10 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
+# Torch keeps the answer to what it asks here: modes would see it in the first twin of a
+# process alone.
+with torch.random.fork_rng():
+    pass
 torch.default_generator.manual_seed(5)
 SCALE = 2.0
 STORE = torch.arange(48.0).sin()
