@@ -34,13 +34,14 @@ def running_beside() -> str:
     A thread that waits for another one is none, nor one of a library for its own ends.
     """
     own, frames = threading.get_ident(), sys._current_frames()
+    # A frame that holds itself would keep its callers and all that they hold.
+    frames.pop(own, None)
     for thread in threading.enumerate():
         # One that has just been started has no number yet, or no frame.
         number: Any = thread.ident
         frame = frames.pop(number, None)
         if number != own and (frame is None or _runs_program(frame)):
             return thread.name
-    frames.pop(own, None)
     return "of another kind" if any(map(_runs_program, frames.values())) else ""
 
 

@@ -13,6 +13,7 @@ import os
 import sys
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -305,3 +306,28 @@ def test_arguments_end_behind_calls_whose_guards_fail() -> None:
         fast(x, box)
         del x, box
         assert all(are_gone(*references)), fast.explain()
+
+
+@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize("check", [False, True])
+def test_no_call_keeps_what_it_got(check: bool, raises: bool) -> None:
+    """Not until the collector runs either: calls are observed, hits, and compared."""
+
+    def program(x: Tensor, kept: list[Any], end: bool) -> Tensor:
+        kept[0] = None
+        y = x * 2
+        if end:
+            raise ValueError
+        return y
+
+    traced = trace(program, backend="eager", check=check, dynamic=False)
+    for number in range(5):
+        x, old = torch.ones(3), Box(None)
+        given, dropped = weakref.ref(x), weakref.ref(old)
+        kept = [old]
+        del old
+        with suppress(ValueError):
+            traced(x, kept, raises and number % 2 == 1)
+        assert dropped() is None, number
+        del x
+        assert given() is None, number
