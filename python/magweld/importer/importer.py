@@ -46,6 +46,7 @@ from magweld.importer.simplify import (
     take_writes,
 )
 from magweld.importer.sized_epilogue import epilogue_at
+from magweld.importer.spread_rows import spread_rows
 from magweld.importer.structure import RANGES
 from magweld.importer.substitutions import SUBSTITUTIONS
 from magweld.importer.torch_dialect import to_torch_dialect
@@ -352,6 +353,7 @@ def import_graph(
         expand_inner_look_ups(aten.graph, stand_ins)
         check_look_ups(aten.graph)
         expand_row_gradients(aten.graph, stand_ins)
+    spread_rows(aten.graph, stand_ins)
     _require_real(aten.graph, device)
     externals = find_externals(aten.graph, frozenset(), stand_ins)
     text = to_torch_dialect(aten.graph, externals, stand_ins)

@@ -78,7 +78,7 @@ def _unless_inner(apart: Decompose, stand_ins: StandIns) -> Decompose:
     def decompose(*args: Any, **kwargs: Any) -> Any:
         leaves = pytree.tree_leaves((args, kwargs))
         shapes = [leaf.shape for leaf in leaves if isinstance(leaf, torch.Tensor)]
-        if all(_is_outermost(shape, stand_ins) for shape in shapes):
+        if all(is_outermost(shape, stand_ins) for shape in shapes):
             return apart(*args, **kwargs)
         return NotImplemented
 
@@ -98,7 +98,7 @@ def inner_regions(
         The last operator of each region, and those before it in their order. What reads
         one of these beside the region comes behind it.
     """
-    inner = _inner_nodes(graph, stand_ins)
+    inner = inner_nodes(graph, stand_ins)
     order = {node: number for number, node in enumerate(graph.nodes)}
     last: dict[fx.Node, fx.Node] = {}
     regions: dict[fx.Node, list[fx.Node]] = {}
@@ -170,7 +170,13 @@ def _is_joined(node: fx.Node, reader: fx.Node) -> bool:
     return not needs_strides and not effects
 
 
-def _inner_nodes(graph: fx.Graph, stand_ins: StandIns) -> set[fx.Node]:
+def inner_nodes(graph: fx.Graph, stand_ins: StandIns) -> set[fx.Node]:
+    """Return the operators that no kernel computes for their extents.
+
+    Args:
+        graph: A functional ATen graph.
+        stand_ins: Extents that stand for sizes of the call.
+    """
     found: set[fx.Node] = set()
     for node in reversed(graph.nodes):
         if node.op != "call_function" or node.target is operator.getitem:
@@ -234,10 +240,10 @@ def _products(nodes: Sequence[fx.Node], stand_ins: StandIns) -> set[int]:
 
 def _all_outermost(nodes: Sequence[fx.Node], stand_ins: StandIns) -> bool:
     shapes = [tensor.shape for node in nodes for tensor in tensors_of(node)]
-    return all(_is_outermost(shape, stand_ins) for shape in shapes)
+    return all(is_outermost(shape, stand_ins) for shape in shapes)
 
 
-def _is_outermost(shape: Sequence[int], stand_ins: StandIns) -> bool:
+def is_outermost(shape: Sequence[int], stand_ins: StandIns) -> bool:
     """Whether sizes of the call are outermost in a dense tensor, side by side.
 
     Extents that are no products of sizes are never.

@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import fx
@@ -30,6 +30,8 @@ aten = torch.ops.aten
 At = Callable[[Any], Any]
 # Types of what is joined and attended to, and of masks.
 _TYPES = frozenset({torch.float32, torch.bool})
+# Operators that copy rows.
+_COPIES: Final[frozenset[object]] = frozenset({aten.cat.default, aten.repeat.default})
 
 
 def may_join_rows(run: Sequence[fx.Node]) -> bool:
@@ -46,7 +48,7 @@ def may_join_rows(run: Sequence[fx.Node]) -> bool:
         for one in (node, *node.all_input_nodes)
         for tensor in tensors_of(one)
     ]
-    joins = (n.target is aten.cat.default or is_native_attention(n) for n in run)
+    joins = (n.target in _COPIES or is_native_attention(n) for n in run)
     return any(joins) and all(
         one.dtype in _TYPES and one.device.type == "cpu" for one in tensors
     )
@@ -94,6 +96,8 @@ class Making:
         """Add an operator; return False if it is none of these."""
         if node.target is aten.cat.default:
             return self._join(node)
+        if node.target is aten.repeat.default:
+            return self._repeat(node)
         if is_native_attention(node):
             return self._attend(node)
         if node.target is aten.where.self:
@@ -197,6 +201,31 @@ class Making:
             before += math.prod(own[dim:])
         self._floats += math.prod(shape)
         return bool(before == math.prod(shape[dim:]))
+
+    def _repeat(self, node: fx.Node) -> bool:
+        """Add a tensor whose rows all parts of another one are."""
+        source = self._place(operand(node))
+        # Nothing is computed before all copies.
+        if source is None or source.number >= self._operands:
+            return False
+        shape = tuple(map(self._at, values_of(node).shape))
+        # Several elements that are repeated follow each other and are no view.
+        own = source.strided.shape
+        pairs = zip(own, shape[len(shape) - len(own) :], strict=True)
+        if any(some not in (1, every) for some, every in pairs):
+            return False
+        spread = viewed(aten.expand.default, source.strided, shape)
+        if spread is None or values_of(node).dtype is torch.bool:
+            return False
+        target = self._result(node, Strided.dense(shape))
+        ways = (
+            copies(replace(source, strided=spread), target, dim, 0)
+            for dim in range(len(shape))
+        )
+        blocks = next((way for way in ways if way is not None), None)
+        self._copies += blocks or []
+        self._floats += math.prod(shape)
+        return blocks is not None
 
     def _attend(self, node: fx.Node) -> bool:
         """Add attention."""
