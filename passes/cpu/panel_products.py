@@ -9,8 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil, gcd
+from math import ceil
 
+from magweld.passes.cpu.cache_sets import (
+    MEETING_BITS,
+    MEETING_IN_PLACE,
+    MEETING_PACKED,
+    MOST_COPIED,
+    WORD_BITS,
+    meeting_elements,
+    panel_collides,
+)
 from magweld.passes.cpu.dot_products import rest_dots
 from magweld.passes.cpu.loop_nest import Access, LoopNest
 from magweld.passes.cpu.pair_nests import can_be_pairs, has_pairs, paired_nest, points
@@ -26,7 +35,7 @@ from magweld.passes.cpu.product_costs import (
     power_below,
 )
 from magweld.passes.cpu.register_tile import NONE, RegisterTile, VectorUnit
-from magweld.passes.tiling.first_cache import LINE_BYTES, SETS, WAYS
+from magweld.passes.tiling.first_cache import LINE_BYTES
 from magweld.passes.tiling.vectors import TURN_CYCLES, copy_cycles
 
 # Distance between rows of a panel, in elements, from which walking down the rows
@@ -34,10 +43,8 @@ from magweld.passes.tiling.vectors import TURN_CYCLES, copy_cycles
 FAR_ROWS, FAR_CYCLES = 1024, 0.6
 # Rows whose addresses a core has translated at one time (72 pages on Zen 4, 64 on
 # Zen 3): 64 rows of 56 x 56 pixels take a tenth less in their place, 256 a quarter more
-# with AVX2.
+# with AVX2. For elements of words, as are prices of uneven copies.
 NEAR_ROWS = 64
-# Bits of the elements for which that, and the price of uneven copies, was measured.
-WORD_BITS = 32
 # Cycles to bring an element of a panel back into the first cache for each row of blocks
 # where the panel's rows meet in a few sets (2.6 for a line; Zen 3).
 COLLISION_CYCLES = 0.15
@@ -137,22 +144,44 @@ class _PanelProduct:
         far = [d for d in self.nest.reductions if abs(steps[d]) >= FAR_ROWS]
         # Narrower elements are widened wherever they are read, once in a panel.
         near = NEAR_ROWS if self.panel.bits == WORD_BITS else 1
+        rows, tile = self._with_rows(MEETING_IN_PLACE)
         if points_of(self.nest, far) > near:
             beside = self.elements * FAR_CYCLES
-        elif _collides(self.nest, self.panel, self.block[1] * self.lanes):
+        elif panel_collides(self.nest, self.panel, self.block[1] * self.lanes):
             strips = ceil(self.extents[0] / self.block[0])
             beside = self.elements * COLLISION_CYCLES * strips
-        return self._with_rest(beside, self._tile(), [self._rest_rows()])
+        return self._with_rest(beside + rows, tile, [self._rest_rows()])
 
     def packed(self) -> Candidate:
         """Return the tile that copies the panel into contiguous memory."""
         turned = self.panel.strides[self.columns] != 1
         copied = TURN_CYCLES if turned else copy_cycles(self.unit.bits, even=self._even)
         copied *= self.elements
-        tile = replace(self._tile(), packed_input=self.number)
+        rows, tile = self._with_rows(MEETING_PACKED)
+        tile = replace(tile, packed_input=self.number)
         loops = (self.row, self.columns)
         dots = rest_dots(self.nest, self.unit, loops, self.lanes, self.other)
-        return self._with_rest(copied, tile, [dots, self._rest_rows()])
+        return self._with_rest(copied + rows, tile, [dots, self._rest_rows()])
+
+    def _with_rows(self, meeting: int) -> tuple[float, RegisterTile]:
+        """Return the cycles of rows that evict each other, and the tile for them.
+
+        They are copied where that takes less: once, and not for each strip of columns.
+
+        Args:
+            meeting: How many rows of a block may not meet in one set.
+        """
+        elements = meeting_elements(
+            self.nest, self.other, self.row, self.block[0], meeting
+        )
+        if self.unit.bits > MEETING_BITS:
+            elements = 0
+        strips = ceil(self.extents[1] / (self.block[1] * self.lanes))
+        evicted = elements * strips * COLLISION_CYCLES
+        copied = elements * copy_cycles(self.unit.bits)
+        if copied >= evicted or elements > MOST_COPIED:
+            return evicted, self._tile()
+        return copied, replace(self._tile(), copied_input=1 - self.number)
 
     def _with_rest(
         self, beside: float, tile: RegisterTile, rests: Sequence[Candidate | None]
@@ -249,16 +278,3 @@ class _PanelProduct:
             vector_dim=self.columns,
             lanes=self.lanes,
         )
-
-
-def _collides(nest: LoopNest, panel: Access, columns: int) -> bool:
-    """Whether the rows of a panel in its place evict each other, and copied do not."""
-    if len(nest.reductions) != 1:
-        return False
-    (depth,) = nest.reductions
-    line = LINE_BYTES * 8
-    pitch, rest = divmod(abs(panel.strides[depth]) * panel.bits, line)
-    lines = ceil(columns * panel.bits / line)
-    if nest.extents[depth] * lines > SETS * WAYS or rest or not pitch:
-        return False
-    return nest.extents[depth] > SETS // gcd(pitch, SETS) * WAYS

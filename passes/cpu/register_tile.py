@@ -50,6 +50,8 @@ class RegisterTile:
         lanes: Elements of a vector, a power of two; 1 for scalar code.
         packed_input: Input that is copied panel by panel into contiguous scratch
             memory before it is used, or NONE.
+        copied_input: Input that is copied as a whole before, rows of which are
+            contiguous and begin in different sets of the first cache, or NONE.
         pairs: The group whose iterations are multiplied in pairs, or NONE. The packed
             input has the two elements of a pair beside each other.
         rest: The tile of the last iterations of the vectorised group, those that
@@ -64,6 +66,7 @@ class RegisterTile:
     vector_dim: int = NONE
     lanes: int = 1
     packed_input: int = NONE
+    copied_input: int = NONE
     pairs: int = NONE
     rest: RegisterTile | None = None
     masked: bool = False
@@ -72,8 +75,9 @@ class RegisterTile:
         """Return the tile as the attribute that `vectorize` reads."""
         number = ir.IntegerType.get_signless(64)
         more = {} if self.rest is None else {"rest": self.rest.to_attribute()}
-        if self.pairs != NONE:
-            more["pairs"] = ir.IntegerAttr.get(number, self.pairs)
+        for name in ("copied_input", "pairs"):
+            if (value := getattr(self, name)) != NONE:
+                more[name] = ir.IntegerAttr.get(number, value)
         if self.masked:
             more["masked"] = ir.UnitAttr.get()
         return ir.DictAttr.get(
@@ -100,12 +104,17 @@ class RegisterTile:
             vector_dim=attribute["vector_dim"].value,
             lanes=attribute["lanes"].value,
             packed_input=attribute["packed_input"].value,
-            pairs=attribute["pairs"].value if "pairs" in attribute else NONE,
+            copied_input=_number_or_none(attribute, "copied_input"),
+            pairs=_number_or_none(attribute, "pairs"),
             rest=RegisterTile.from_attribute(attribute["rest"])
             if "rest" in attribute
             else None,
             masked="masked" in attribute,
         )
+
+
+def _number_or_none(attribute: ir.DictAttr, name: str) -> int:
+    return int(attribute[name].value) if name in attribute else NONE
 
 
 @dataclass(frozen=True)

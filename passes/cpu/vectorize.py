@@ -5,38 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import prod
 from typing import ClassVar
 
 from magweld.bindings import ir, scf
 from magweld.dialects.tile_graph import NONTEMPORAL_STORES
 from magweld.passes.cpu.buffer_roots import root_of, users_of_buffer
-from magweld.passes.cpu.emit_body import Combiner, emit_body, emit_widened
+from magweld.passes.cpu.emit_body import Combiner, emit_body
 from magweld.passes.cpu.emit_buffer import (
     FlatBuffer,
     Operand,
     flatten,
     flatten_together,
-    scratch,
+)
+from magweld.passes.cpu.emit_factors import (
+    emit_apart_rows,
+    emit_pairs,
+    emit_widened_rows,
+    rows_of_halves,
 )
 from magweld.passes.cpu.emit_finish import Finish
-from magweld.passes.cpu.emit_index import Index
-from magweld.passes.cpu.emit_nest import NestEmitter, emit_copy, emit_paired_copy
+from magweld.passes.cpu.emit_nest import NestEmitter
 from magweld.passes.cpu.emit_nontemporal import (
     emit_fence,
     emit_is_aligned,
     past_caches,
 )
-from magweld.passes.cpu.emit_pairs import (
-    as_pairs,
-    emit_pair_products,
-    pair_type,
-    stepping_over_pairs,
-)
+from magweld.passes.cpu.emit_pairs import emit_pair_products
 from magweld.passes.cpu.emit_tile import Work
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.cpu.loop_nest import COMBINERS, Access, LoopNest
-from magweld.passes.cpu.pair_nests import has_pairs, paired_nest, points
+from magweld.passes.cpu.pair_nests import paired_nest
 from magweld.passes.cpu.register_tile import (
     ATTRIBUTE,
     NONE,
@@ -45,9 +43,6 @@ from magweld.passes.cpu.register_tile import (
 )
 from magweld.passes.cpu.sweeps import Sweep, sweeps_of
 from magweld.passes.cpu.vector_unit_pass import VectorUnitPass
-
-# Elements of an operand that a copy in f32 of fits the second cache.
-_MOST_WIDENED = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -94,11 +89,13 @@ def _vectorize(sweep: Sweep, unit: VectorUnit) -> bool:
             _finish(sweep, nest),
         )
         if tile.pairs != NONE:
-            operands[:2] = _emit_pairs(operands[:2], nest, tile, unit)
+            operands[:2] = emit_pairs(operands[:2], nest, tile, unit)
             nest = paired_nest(nest, tile.pairs)
             work = replace(work, body=emit_pair_products)
-        elif (number := _rows_of_halves(nest, tile, operands)) != NONE:
-            operands[number] = _emit_widened_copy(operands[number], nest, number, unit)
+        elif (number := rows_of_halves(nest, tile, operands)) != NONE:
+            operands[number] = emit_widened_rows(operands[number], nest, number, unit)
+        elif (number := tile.copied_input) != NONE:
+            operands[number] = emit_apart_rows(operands[number], nest, number, unit)
         past = None
         if NONTEMPORAL_STORES in op.attributes and work.finish is None:
             which = {number.value for number in op.attributes[NONTEMPORAL_STORES]}
@@ -123,100 +120,6 @@ def _emit_past_caches(past: list[Operand], nest: NestEmitter) -> None:
         with ir.InsertionPoint(block):
             NestEmitter(nest.nest, nest.tile, operands, nest.work, nest.unit).emit()
             scf.YieldOp([])
-
-
-def _rows_of_halves(
-    nest: LoopNest, tile: RegisterTile, operands: Sequence[Operand]
-) -> int:
-    """Return which factor is read by single elements of f16 or bf16, or NONE.
-
-    Two to four instructions widen one element, as many as widen a whole vector, and it
-    is read again for each block of columns.
-    """
-    if not nest.product or tile.vector_dim == NONE:
-        return NONE
-    columns, output = tile.vector_dim, operands[-1]
-    equal = [n for n, a in enumerate(nest.inputs) if not a.strides[columns]]
-    if len(equal) != 1 or not isinstance(output, FlatBuffer):
-        return NONE
-    (number,) = equal
-    rows = operands[number]
-    if not isinstance(rows, FlatBuffer) or not isinstance(output.element, ir.F32Type):
-        return NONE
-    narrow = isinstance(rows.element, ir.F16Type | ir.BF16Type)
-    again = nest.extents[columns] > tile.lanes * tile.unroll[columns]
-    kept = points(nest, nest.inputs[number]) <= _MOST_WIDENED
-    return number if narrow and kept and (again or tile.packed_input != NONE) else NONE
-
-
-def _emit_pairs(
-    factors: Sequence[Operand], nest: LoopNest, tile: RegisterTile, unit: VectorUnit
-) -> list[FlatBuffer]:
-    """Return the factors of a product in the loops of its nest of pairs.
-
-    The panel is of single elements still. The other one is copied where the elements
-    of its pairs are not neighbours.
-    """
-    depth, number = tile.pairs, 1 - tile.packed_input
-    found = [stepping_over_pairs(factor, depth) for factor in factors]
-    if has_pairs(nest, nest.inputs[number], depth):
-        found[number] = as_pairs(found[number])
-        return found
-    pairs = paired_nest(nest, depth)
-    copy = _Copy.of(found[number], pairs, number, pair_type())
-    along = copy.loops.index(depth)
-    emit_paired_copy(
-        copy.source, copy.target, copy.extents, along, pairs.odd_pairs, unit
-    )
-    found[number] = copy.in_nest
-    return found
-
-
-def _emit_widened_copy(
-    source: Operand, nest: LoopNest, number: int, unit: VectorUnit
-) -> FlatBuffer:
-    """Emit a copy of an input in f32; return it in the loops of the nest."""
-    copy = _Copy.of(source, nest, number, ir.F32Type.get())
-    emit_copy([copy.source], copy.target, copy.extents, emit_widened, unit)
-    return copy.in_nest
-
-
-@dataclass(frozen=True)
-class _Copy:
-    """The copy of an input of a nest in contiguous memory.
-
-    Attributes:
-        loops: The loops of the nest that move the input; the copy has these alone.
-        extents: Theirs.
-        source: The input in these loops.
-        target: The copy in these loops.
-        in_nest: The copy in the loops of the nest.
-    """
-
-    loops: list[int]
-    extents: tuple[int, ...]
-    source: FlatBuffer
-    target: FlatBuffer
-    in_nest: FlatBuffer
-
-    @classmethod
-    def of(cls, source: Operand, nest: LoopNest, number: int, kind: ir.Type) -> _Copy:
-        """Emit the memory of a copy of an input with elements of a type."""
-        assert isinstance(source, FlatBuffer), "factors of a product are buffers"
-        moving = [d for d, stride in enumerate(nest.inputs[number].strides) if stride]
-        # The longest steps outermost: it is read as it lies in memory.
-        moving.sort(key=lambda d: -abs(source.strides[d]))
-        extents = tuple(nest.extents[d] for d in moving)
-        strides = [0] * len(nest.extents)
-        for k, d in enumerate(moving):
-            strides[d] = prod(extents[k + 1 :])
-        start = Index().emit()
-        copy = FlatBuffer(scratch(prod(extents), kind), start, tuple(strides), Index())
-        read, written = (
-            replace(buffer, strides=tuple(buffer.strides[d] for d in moving))
-            for buffer in (source, copy)
-        )
-        return cls(moving, extents, read, written, copy)
 
 
 def _flattened(

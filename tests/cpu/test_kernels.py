@@ -173,6 +173,8 @@ CASES = [
     _attention(3, 49, 32, 7),
     _attention(2, 7, 3, 7),
     *_products(512, 384, 1536, 128, 256),
+    # Rows that are pages apart, the last block with fewer of them.
+    *_products(67, 1024, 100, 67, 100),
     *_products(49, 197, 97, 49, 97),
     *_products(64, 192, 49, 64, 49),
     *_products(37, 100, 117, 37, 117),

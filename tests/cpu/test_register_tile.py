@@ -125,6 +125,33 @@ def test_a_panel_whose_rows_meet_in_few_sets_is_packed() -> None:
     assert choose_register_tile(matmul(6, 768, 256), AVX2).packed_input == NONE
 
 
+def rows_apart(pitch: int, rows: int, columns: int) -> LoopNest:
+    """A product of rows that lie `pitch` elements apart with packed columns."""
+    inputs = [(pitch, 0, 1), (0, pitch, 1)]
+    output = (columns, 1, 0)
+    return nest((rows, columns, 192), {2}, inputs, output, product=True)
+
+
+def test_rows_that_meet_in_few_sets_are_copied() -> None:
+    # Rows of a block, six, share one or two of 64 sets.
+    for pitch in (512, 1024, 1536, 3072):
+        tile = choose_register_tile(rows_apart(pitch, 128, 96), AVX2)
+        assert (tile.copied_input, tile.packed_input) == (0, 1), pitch
+        wide = choose_register_tile(rows_apart(pitch, 128, 96), AVX512)
+        assert wide.copied_input == NONE
+    # In four or more, or anywhere in a line, they do not evict each other.
+    for pitch in (768, 1040, 1027):
+        tile = choose_register_tile(rows_apart(pitch, 128, 96), AVX2)
+        assert tile.copied_input == NONE, pitch
+
+
+def test_rows_are_copied_only_where_that_pays() -> None:
+    # Read for two strips of columns, two rows, and more than the second cache holds.
+    for rows, columns in ((128, 32), (2, 96), (512, 96)):
+        tile = choose_register_tile(rows_apart(1024, rows, columns), AVX2)
+        assert tile.copied_input == NONE, (rows, columns)
+
+
 def test_every_second_element_is_turned_in_registers() -> None:
     # out[w, c] = x[c, 2 w]
     even = nest((32, 96), set(), [(2, 4096)], (96, 1))

@@ -324,3 +324,45 @@ func.func @short_rows_of_integers(%x: memref<8x14xi32>, %y: memref<8x14xi32, str
   }
   return
 }
+
+// Rows that are pages apart meet in a few sets of the first cache: they are copied, where
+// that was measured, and where they are read often enough.
+// CHECK-LABEL: func.func @rows_pages_apart(
+// CHECK-NOT:     copied_input
+// AVX2-LABEL:  func.func @rows_pages_apart(
+// AVX2:          magweld.registers = {copied_input = 0 : i64, {{.*}}packed_input = 1 : i64
+func.func @rows_pages_apart(%x: memref<64x192xf32, strided<[1024, 1], offset: ?>>, %w: memref<96x192xf32, strided<[1024, 1], offset: ?>>, %y: memref<64x96xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #bt, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<64x192xf32, strided<[1024, 1], offset: ?>>, memref<96x192xf32, strided<[1024, 1], offset: ?>>) outs(%y : memref<64x96xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// Rows an odd number of lines apart are in sets of their own.
+// AVX2-LABEL:  func.func @rows_in_sets_of_their_own(
+// AVX2-NOT:      copied_input
+func.func @rows_in_sets_of_their_own(%x: memref<64x192xf32, strided<[1040, 1], offset: ?>>, %w: memref<96x192xf32, strided<[1024, 1], offset: ?>>, %y: memref<64x96xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #bt, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<64x192xf32, strided<[1040, 1], offset: ?>>, memref<96x192xf32, strided<[1024, 1], offset: ?>>) outs(%y : memref<64x96xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// Two strips of columns read them too seldom.
+// AVX2-LABEL:  func.func @rows_of_few_columns(
+// AVX2-NOT:      copied_input
+func.func @rows_of_few_columns(%x: memref<64x192xf32, strided<[1024, 1], offset: ?>>, %w: memref<32x192xf32, strided<[1024, 1], offset: ?>>, %y: memref<64x32xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #bt, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<64x192xf32, strided<[1024, 1], offset: ?>>, memref<32x192xf32, strided<[1024, 1], offset: ?>>) outs(%y : memref<64x32xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}

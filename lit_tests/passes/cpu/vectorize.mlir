@@ -641,3 +641,21 @@ func.func @every_second(%x: memref<29x29xf32>, %k: memref<3x3xf32>, %y: memref<1
   }
   return
 }
+
+// Rows that are pages apart are copied as a whole before the first strip of columns,
+// and the rows of the copy are thirteen lines apart.
+// NARROW-LABEL: func.func @rows_pages_apart(
+// NARROW:         %[[ROWS:.+]] = memref.alloc() {alignment = 64 : i64} : memref<13312xf32>
+// NARROW:         vector.store {{.*}}, %[[ROWS]]
+// NARROW:         memref.load %[[ROWS]]
+// CHECK-LABEL:  func.func @rows_pages_apart(
+// CHECK-NOT:      memref<13312xf32>
+func.func @rows_pages_apart(%x: memref<64x192xf32, strided<[1024, 1], offset: ?>>, %w: memref<96x192xf32, strided<[1024, 1], offset: ?>>, %y: memref<64x96xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #bt, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<64x192xf32, strided<[1024, 1], offset: ?>>, memref<96x192xf32, strided<[1024, 1], offset: ?>>) outs(%y : memref<64x96xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
