@@ -97,7 +97,7 @@ def loop_of(
         chip: For which chip.
         kernel: Its name in the table.
         code: Of the kernel.
-        copied: Bytes that a warp reads in an iteration; 0 for those of its loads.
+        copied: Bytes of a warp that an mbarrier counts; 0 where loads say theirs.
         warps: Of a block, where one of them copies for all.
 
     Raises:
@@ -108,6 +108,8 @@ def loop_of(
     if not mixes:
         raise ValueError(f"{kernel}: no loop has matrix instructions")
     mix = max(mixes, key=lambda mix: mix.flops)
+    # Keys and values, for example, have an mbarrier each.
+    copied *= max(1, mix.arrivals)
     local = sum(one.name in _LOCAL for one in code.instructions)
     found = predicted(mix, CASES[case].flops, one, chip, copied or None)
     return Loop(

@@ -43,6 +43,7 @@ _PIPE_OF = {name: pipe for pipe, names in _PIPES.items() for name in names.split
 # says them; lanes that exchange values pass through the same port.
 _THROUGH_SHARED = frozenset({"LDS", "STS", "LDSM", "STSM", "LDGSTS", "SHFL"})
 _FROM_MEMORY = frozenset({"LDG", "LDGSTS"})
+_ARRIVE = "SYNCS.ARRIVE"
 _BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 
 
@@ -55,13 +56,15 @@ class Mix:
             the one that has most.
         flops: Operations of its matrix instructions.
         busy: Cycles of each pipe of its quarter, and of what all quarters share.
-        copied: Bytes that it reads from global memory.
+        copied: Bytes that it reads from global memory by loads of its own.
+        arrivals: How often a thread tells an mbarrier what bytes are to come.
     """
 
     counts: dict[str, int]
     flops: int
     busy: dict[str, float]
     copied: int
+    arrivals: int = 0
 
     @property
     def instructions(self) -> int:
@@ -100,7 +103,8 @@ def mix_of(
         busy[SHARED] = busy.get(SHARED, 0.0) + _shared_cycles(one)
         if one.name in _FROM_MEMORY:
             copied += WARP * _bytes_of(one)
-    return Mix(dict(counts), flops, busy, copied)
+    arrivals = sum(one.opcode.startswith(_ARRIVE) for one in loop)
+    return Mix(dict(counts), flops, busy, copied, arrivals)
 
 
 def _other(one: Instruction) -> str:

@@ -26,6 +26,8 @@ from magweld.passes.gpu.warpgroup_product import RingRows
 from magweld.tensor_map import MOST_IN_BOX, TensorMap
 
 MBARRIER_BYTES = 8
+# Nanoseconds for which hardware may suspend a thread that waits, before it asks again.
+TICKS = 10_000_000
 # LLVM's number for the shared memory of a cluster of blocks, here of one.
 CLUSTER_ADDRESS_SPACE = 7
 
@@ -106,7 +108,7 @@ class BulkCopy:
             return None
         if part.shape != (slot.rows, slot.tile.columns):
             return None
-        rows = _rows_of_box(slot.rows)
+        rows = rows_of_box(slot.rows)
         if rows is None:
             return None
         one = map_of(part.argument.type, (rows, ROW), ROW_BYTES)
@@ -130,7 +132,7 @@ class BulkCopy:
         return column // ROW * self.slot.tile.block_bytes + row * ROW_BYTES
 
 
-def _rows_of_box(rows: int) -> int | None:
+def rows_of_box(rows: int) -> int | None:
     """Return the rows of the fewest boxes of one size that make a tile."""
     for count in range(-(-rows // MOST_IN_BOX), rows // PIECE + 1):
         if rows % count == 0 and rows // count % PIECE == 0:

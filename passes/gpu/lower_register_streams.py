@@ -9,7 +9,9 @@ from typing import Annotated, Any, ClassVar
 from magweld.bindings import arith, func, gpu, ir
 from magweld.dialects.tile_graph import SUBGROUP_ROWS, TileAttr
 from magweld.passes.gpu.lane_layouts import FRAGMENT_ROWS, LAYOUTS, LaneLayout
+from magweld.passes.gpu.pointer_table import JOINT_LAUNCH, members_of
 from magweld.passes.gpu.register_tiles import Lanes
+from magweld.passes.gpu.stream_boxes import barrier_bytes
 from magweld.passes.gpu.stream_kernel import StreamKernel
 from magweld.passes.gpu.streamed_operands import StreamLoop
 from magweld.passes.gpu.structure import block_loop_of, kernels_of
@@ -55,6 +57,9 @@ class LowerRegisterStreams(Pass):
     has_warpgroups: Annotated[
         bool, "whether four subgroups compute products together"
     ] = False
+    bulk_capacity: Annotated[
+        int, "bytes of shared memory of a block whose copies are boxes, 0 for no boxes"
+    ] = 0
 
     def run(self, module: Any) -> None:
         """Lower the kernels of the module that have such tiles."""
@@ -83,6 +88,7 @@ class LowerRegisterStreams(Pass):
         if self.has_async_copies and _STAGES in kernel.attributes:
             stages = max(2, ir.IntegerAttr(kernel.attributes[_STAGES]).value)
         how: dict[str, Any] = {
+            "capacity": self.bulk_capacity if _has_pointers(kernel) else 0,
             "subgroups": subgroups,
             "has_async_copies": self.has_async_copies,
             "has_warpgroups": self.has_warpgroups,
@@ -106,7 +112,8 @@ class _Launch:
         self._layout = layout
         self._fragments = fragments
         self._stages = stages
-        self._how = how
+        self._how = dict(how)
+        self._capacity: int = self._how.pop("capacity")
 
     def build(self) -> None:
         """Build it in a function on buffers, and drop the kernel on tensors."""
@@ -121,6 +128,11 @@ class _Launch:
         *_, shared = StreamLoop.of(self._loop).starts(
             self._stages, has_warpgroups=self._how["has_warpgroups"]
         )
+        rings = len(StreamLoop.of(self._loop).operands)
+        more = barrier_bytes(rings, self._stages)
+        if shared + more <= self._capacity:
+            self._how["barriers_at"] = shared
+            shared += more
         with ir.InsertionPoint(made.add_entry_block()):
             one = arith.ConstantOp(ir.IndexType.get(), 1).result
             (upper,) = self._loop.staticUpperBound
@@ -154,6 +166,11 @@ class _Launch:
                 **self._how,
             ).build_all()
         kernel.erase()
+
+
+def _has_pointers(kernel: func.FuncOp) -> bool:
+    """Tell whether each parameter of a kernel is passed by itself, in no table."""
+    return members_of(kernel) == 1 and JOINT_LAUNCH not in kernel.attributes
 
 
 def _buffer(type_: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 from magweld.bindings import affine, arith, func, gpu, ir, linalg, memref, nvvm, scf
 from magweld.dialects.tile_graph import ASYNC_COPY, BULK_COPY, SWIZZLED
 from magweld.passes.gpu.bulk_copies import (
+    TICKS,
     BulkCopy,
     by_one_thread,
     mbarrier_at,
@@ -31,9 +32,6 @@ from magweld.passes.gpu.tensor_maps import add_map
 from magweld.passes.gpu.thread_slices import ThreadSlice, thread_slice_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import operations_of
-
-# Nanoseconds for which hardware may suspend a thread that waits, before it asks again.
-_TICKS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -288,7 +286,7 @@ class _Selection:
             # Slots are filled again and again: every other time the phase is odd.
             turn = ir.AffineExpr.get_floor_div(self._count(), slots) % 2
             phase = arith.IndexCastOp(i32, self._applied(turn)).result
-            ticks = arith.ConstantOp(i32, _TICKS).result
+            ticks = arith.ConstantOp(i32, TICKS).result
             nvvm.MBarrierTryWaitParityOp(barrier, phase, ticks)
         body = list(self._loop.op.body.operations)
         behind = body[body.index(wait) + 1]

@@ -7,6 +7,7 @@ from typing import Any
 
 from magweld.bindings import arith, gpu, ir, nvvm, scf
 from magweld.passes.gpu.register_tiles import Stored, applied, constant_index
+from magweld.passes.gpu.stream_boxes import StreamBoxes, box_map
 from magweld.passes.gpu.stream_rings import Block, Ring, Stream
 from magweld.passes.gpu.stream_values import StreamValues
 from magweld.passes.gpu.streamed_operands import StreamedOperand, StreamLoop
@@ -34,6 +35,8 @@ class StreamBlocks:
         self._stream = stream
         self._values = values
         self.rings: list[Ring] = []
+        # What copies blocks as boxes, None where threads copy them.
+        self._boxes: StreamBoxes | None = None
         # Blocks that the last ring is behind the others.
         self._behind = 0
         # The position of the stream, and which product of the block is next.
@@ -53,6 +56,8 @@ class StreamBlocks:
         if self._at is None:
             # The block behind the loop: the last one that was copied.
             self._at = self._loop.upper
+            # No ring is read behind the others there.
+            self._behind = 0
             self._wait()
         ring = self.rings[self._next]
         self._next += 1
@@ -90,6 +95,9 @@ class StreamBlocks:
         for operand, start in zip(self._loop.operands, starts, strict=False):
             ring = Ring(self._block(operand), self._stream, shared, start)
             self.rings.append(ring)
+        start = self._stream.barriers_at
+        if start is not None and self.can_rotate and all(map(_has_boxes, self.rings)):
+            self._boxes = StreamBoxes(self.rings, self._stream, shared, start)
 
     def _block(self, operand: StreamedOperand) -> Block:
         source = self._values.tile(operand.op.source)
@@ -119,8 +127,8 @@ class StreamBlocks:
         for start in range(0, ahead * size, size):
             for ring, behind in self._with_distances():
                 if 0 <= start - behind < self._stream.extent:
-                    ring.copy(constant_index(start - behind))
-            nvvm.CpAsyncCommitGroupOp()
+                    self._copy(ring, constant_index(start - behind))
+            self._commit()
 
     def wait_for_first(self) -> None:
         """Build a wait for the first block, where the others are read a block later."""
@@ -146,14 +154,25 @@ class StreamBlocks:
                 self._copy_later([ring], ahead - behind)
         else:
             self._copy_later(self.rings, ahead)
-        nvvm.CpAsyncCommitGroupOp()
+        self._commit()
+
+    def _copy(self, ring: Ring, position: Any) -> None:
+        if self._boxes is None:
+            ring.copy(position)
+        else:
+            self._boxes.copy(ring, position)
+
+    def _commit(self) -> None:
+        """Make a group of the copies that threads have begun."""
+        if self._boxes is None:
+            nvvm.CpAsyncCommitGroupOp()
 
     def _copy_later(self, rings: Sequence[Ring], ahead: int) -> None:
         """Build copies of blocks so far ahead of this one, where there are such."""
         if isinstance(self._at, int):
             if self._at + ahead < self._stream.extent:
                 for ring in rings:
-                    ring.copy(constant_index(self._at + ahead))
+                    self._copy(ring, constant_index(self._at + ahead))
             return
         end = constant_index(self._stream.extent - ahead)
         is_there = arith.CmpIOp(arith.CmpIPredicate.slt, self._at, end).result
@@ -161,7 +180,7 @@ class StreamBlocks:
         with ir.InsertionPoint(conditional.then_block):
             later = applied(ir.AffineExpr.get_dim(0) + ahead, [self._at])
             for ring in rings:
-                ring.copy(later)
+                self._copy(ring, later)
             scf.YieldOp([])
 
     def _wait(self, more: int = 0) -> None:
@@ -170,6 +189,16 @@ class StreamBlocks:
         Args:
             more: Groups of copies that have begun before others would.
         """
+        if self._boxes is not None:
+            rings = self._with_distances()
+            if self._behind and isinstance(self._at, int) and self._at:
+                # Behind the loop only what is a block behind is read; what is left of
+                # the others is waited for where it is.
+                rings = rings[-1:]
+            for ring, behind in rings:
+                self._boxes.wait(ring, self._at, behind)
+            gpu.BarrierOp()
+            return
         if self._stream.has_async_copies:
             nvvm.CpAsyncWaitGroupOp(self._stream.stages - 2 + more)
             if any(ring.swizzled for ring in self.rings):
@@ -183,3 +212,7 @@ class StreamBlocks:
             for ring in self.rings:
                 ring.copy(constant_index(self._at))
             gpu.BarrierOp()
+
+
+def _has_boxes(ring: Ring) -> bool:
+    return box_map(ring.block) is not None

@@ -51,6 +51,7 @@ class StreamKernel:
         subgroups: int,
         has_async_copies: bool,
         has_warpgroups: bool,
+        barriers_at: int | None = None,
     ) -> None:
         """Say what is built.
 
@@ -63,6 +64,7 @@ class StreamKernel:
             subgroups: How many share the rows of a tile.
             has_async_copies: Whether threads go on while they copy.
             has_warpgroups: Whether four subgroups compute products together.
+            barriers_at: Where in shared memory mbarriers may be, None for nowhere.
         """
         self._forall = forall
         self.lanes = lanes
@@ -80,6 +82,7 @@ class StreamKernel:
             lanes.thread,
             has_async_copies,
             has_warpgroups,
+            barriers_at,
         )
         self.blocks = StreamBlocks(self._loop, stream, self.values)
 

@@ -77,6 +77,8 @@ class Stream:
         thread: Number of the thread.
         has_async_copies: Whether threads go on while they copy.
         has_warpgroups: Whether four subgroups compute products together.
+        barriers_at: Where in shared memory the mbarriers of slots may be, None where
+            threads have to copy.
     """
 
     extent: int
@@ -86,6 +88,7 @@ class Stream:
     thread: Any
     has_async_copies: bool
     has_warpgroups: bool = False
+    barriers_at: int | None = None
 
     def slot(self, position: Any) -> Any:
         """Build the number of the slot for the block at a position."""

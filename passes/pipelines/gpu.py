@@ -116,7 +116,10 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         MapTilesToBlocks(),
         # Streams in registers are launches from here on.
         LowerRegisterStreams(
-            shape.matrix, shape.has_async_copies, shape.has_warpgroups
+            shape.matrix,
+            shape.has_async_copies,
+            shape.has_warpgroups,
+            shape.shared_bytes if shape.has_bulk_copies else 0,
         ),
         # Under a name of their own products keep plain operands, which are staged.
         NameContractions(),

@@ -6,7 +6,7 @@ import importlib
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -205,12 +205,20 @@ def interpret(kernel: func.FuncOp, target: Target, values: list[Tensor]) -> None
     launch(lowered(kernel, target), as_arrays(values))
 
 
-def lowered(kernel: func.FuncOp, target: Target) -> ir.Module:
-    """Return a module with a kernel in the gpu dialect."""
+def lowered(kernel: func.FuncOp, target: Target, *, boxes: bool = True) -> ir.Module:
+    """Return a module with a kernel in the gpu dialect.
+
+    Args:
+        kernel: The kernel.
+        target: What it is for.
+        boxes: Whether the tensor memory accelerator copies, where there is one.
+    """
     module = ir.Module.create()
     with ir.InsertionPoint(module.body):
         kernel.operation.clone()
-    run_pipeline(Pipeline(block_steps(BlockShape.of(target))), module)
+    shape = BlockShape.of(target)
+    shape = replace(shape, has_bulk_copies=boxes and shape.has_bulk_copies)
+    run_pipeline(Pipeline(block_steps(shape)), module)
     return module
 
 
@@ -270,11 +278,11 @@ def only_plan(shape: tuple[int, ...], name: str) -> dict[str, Any]:
     return dict(step.plan)
 
 
-def changed(change: Callable[[str], str]) -> Run:
+def changed(change: Callable[[str], str], *, boxes: bool = True) -> Run:
     """Return what runs a kernel whose code in the gpu dialect was changed."""
 
     def run(kernel: func.FuncOp, target: Target, values: list[Tensor]) -> None:
-        text = change(str(lowered(kernel, target)))
+        text = change(str(lowered(kernel, target, boxes=boxes)))
         launch(ir.Module.parse(text), as_arrays(values))
 
     return run
@@ -321,7 +329,7 @@ def test_code_that_waits_less_races(
     name: str, target: str, change: Callable[[str], str]
 ) -> None:
     with pytest.raises(RaceError):
-        check(CASES[name], "bf16", target, changed(change))
+        check(CASES[name], "bf16", target, changed(change, boxes=False))
 
 
 @pytest.mark.skipif(bool(emulated_gpu.missing()), reason=emulated_gpu.missing())

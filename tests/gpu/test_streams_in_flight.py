@@ -40,6 +40,7 @@ CASES = {
     "two": Case(fused, queries=128, keys=160, size=64, value=64, block=64),
 }
 _WAIT = re.compile(r"(?<=wgmma\.wait_group\.sync\.aligned )\d+")
+_PHASE = re.compile(r"mbarrier\.try_wait\.parity %\w+, (%\w+),")
 _COPIES = re.compile(r"(?<=cp\.async\.wait\.group )\d+")
 
 
@@ -102,15 +103,47 @@ def test_waits_for_products_are_as_they_have_to_be(number: int) -> None:
 @pytest.mark.parametrize("number", range(4))
 def test_waits_for_copies_are_as_they_have_to_be(number: int, stages: int) -> None:
     """Of the first block, of those in the loop, of the last values, of what is left."""
-    run = with_stages(stages, changed(loosened(_COPIES, number)))
+    run = with_stages(stages, changed(loosened(_COPIES, number), boxes=False))
     with pytest.raises(RaceError):
         check(CASES["edges"], "bf16", TARGET, run)
 
 
 @pytest.mark.parametrize("number", range(4))
 def test_threads_have_to_meet(number: int) -> None:
-    run = with_stages(2, changed(without(number)))
+    run = with_stages(2, changed(without(number), boxes=False))
     with pytest.raises(RaceError):
+        check(CASES["edges"], "bf16", TARGET, run)
+
+
+def test_streams_are_right_where_threads_copy() -> None:
+    run = with_stages(2, changed(lambda text: text, boxes=False))
+    check(CASES["edges"], "bf16", TARGET, run)
+
+
+def of_phase_before(number: int) -> Callable[[str], str]:
+    """Return what lets one wait be for the phase before."""
+
+    def change(text: str) -> str:
+        lines = text.split("\n")
+        places = [n for n, line in enumerate(lines) if _PHASE.search(line)]
+        assert len(places) > number
+        at = places[number]
+        phase = _PHASE.search(lines[at])
+        assert phase is not None
+        lines[at] = lines[at].replace(f"{phase[1]},", "%before,", 1)
+        more = (
+            f"%one = arith.constant 1 : i32 %before = arith.xori {phase[1]}, %one : i32"
+        )
+        return "\n".join([*lines[:at], more, *lines[at:]])
+
+    return change
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_waits_for_boxes_are_as_they_have_to_be(number: int) -> None:
+    """Of the first keys, of both in the loop, of the last values, of what is left."""
+    run = with_stages(2, changed(of_phase_before(number)))
+    with pytest.raises(AssertionError):
         check(CASES["edges"], "bf16", TARGET, run)
 
 

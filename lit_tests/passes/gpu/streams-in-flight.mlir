@@ -1,4 +1,6 @@
 // RUN: magweld-opt --pass-pipeline="builtin.module(map-tiles-to-blocks,lower-register-streams{matrix=mma has-async-copies=1 has-warpgroups=1})" %s | filecheck %s
+// RUN: magweld-opt --pass-pipeline="builtin.module(map-tiles-to-blocks,lower-register-streams{matrix=mma has-async-copies=1 has-warpgroups=1 bulk-capacity=8224})" %s | filecheck %s --check-prefix=BOXES
+// RUN: magweld-opt --pass-pipeline="builtin.module(map-tiles-to-blocks,lower-register-streams{matrix=mma has-async-copies=1 has-warpgroups=1 bulk-capacity=8223})" %s | filecheck %s
 
 // Three blocks of 16 keys, and 64 queries of one warpgroup. The product with values of a
 // block is under way while weights of the next block are made: its sums are waited for
@@ -43,6 +45,28 @@
 // CHECK:         llvm.inline_asm has_side_effects {{.*}}wgmma.wait_group.sync.aligned 0;
 // CHECK:         vector.store
 // CHECK:         gpu.terminator
+
+// With room for the mbarriers of both rings one thread begins to copy blocks as boxes of
+// 16 rows. In the loop threads wait for keys, and for the values of the block before.
+//
+// BOXES-LABEL: func.func private @kernel_0(
+// BOXES-SAME:    magweld.tensor_maps = [{argument = 1 : i64, box = array<i64: 1, 1, 16, 64>, swizzle = 128 : i64}, {argument = 2 : i64, box = array<i64: 1, 1, 16, 64>, swizzle = 128 : i64}]
+// BOXES-COUNT-4: nvvm.mbarrier.init
+// BOXES-NOT:     nvvm.mbarrier.init
+// BOXES:         nvvm.fence.proxy
+// BOXES-NEXT:    gpu.barrier
+// BOXES:         nvvm.mbarrier.arrive.expect_tx
+// BOXES:         nvvm.cp.async.bulk.tensor.shared.cluster.global
+// BOXES:         nvvm.mbarrier.try_wait.parity
+// BOXES-NEXT:    gpu.barrier
+// BOXES:         scf.for
+// BOXES-COUNT-2:   nvvm.mbarrier.try_wait.parity
+// BOXES-NEXT:      gpu.barrier
+// BOXES:           scf.if
+// BOXES:             nvvm.cp.async.bulk.tensor.shared.cluster.global
+// BOXES:           scf.if
+// BOXES:             nvvm.cp.async.bulk.tensor.shared.cluster.global
+// BOXES-NOT:     nvgpu.device_async_copy
 
 #left = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>
 #right = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d3, d4)>
