@@ -34,7 +34,6 @@ from magweld.frontend.operators.torch_state import (
 )
 from magweld.frontend.session.session import Session
 from magweld.frontend.state.natives import check_buffers
-from magweld.frontend.state.paths import path_of
 from magweld.frontend.state.steps import Call, Constant, Mock
 from magweld.frontend.state.values import is_identity, is_scalar
 from magweld.graphs.autocast import autocast_as
@@ -183,7 +182,7 @@ class Run:
             )
         if not known.is_written and not recorder.written and now == state:
             self._check_guards(program)
-        paths = [path_of(item.node) for item in graph.inputs]
+        paths = [known.paths.of(item.node) for item in graph.inputs]
         paths += map(text_of, graph.scalars)
         return Capture(
             graph,

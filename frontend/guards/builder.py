@@ -33,7 +33,6 @@ from magweld.frontend.guards.versions import (
 from magweld.frontend.state.draws import Draws
 from magweld.frontend.state.mro import ABSENT, is_class, is_immutable
 from magweld.frontend.state.nodes import Edge, Kind, Node, Where, slot_of
-from magweld.frontend.state.paths import Paths
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_scalar
 
@@ -44,13 +43,14 @@ class Builder:
     Attributes:
         listing: The program so far.
         expressions: Writes conditions on lifted values into it.
+        paths: How the objects of the run are reached.
     """
 
     def __init__(self, graph: RefGraph) -> None:
         self.listing = Listing()
         self.expressions = ExpressionWriter(self.listing, self._leaf)
         self._names = self.listing.names
-        self._paths = Paths()
+        self.paths = graph.paths
         self._lifted = {} if graph.lifting is None else graph.lifting.lifted()
         self._leaves: dict[Any, str] = {}
         self._graph = graph
@@ -106,7 +106,7 @@ class Builder:
         self._stability.note_class(node)
         self.listing.covered.add(self._read_begins())
         test = Test(emit.type_is(self._names, self.variable(node), kind))
-        path, expected = self._paths.of(node), f"has type {kind.__qualname__}"
+        path, expected = self.paths.of(node), f"has type {kind.__qualname__}"
         self.listing.guard(Category.TYPE, path, expected, None, test=test)
 
     def _any(self, leaf: Any, source: str, path: str, where: Where | None) -> None:
@@ -127,7 +127,7 @@ class Builder:
             slot = slot_of(edge.container.obj, edge.kind, edge.key)
             if EdgeSource(slot) in self._lifted:
                 source = emit.fetch(edge, self.variable(edge.container), self._names)
-                path = self._paths.describe(edge)
+                path = self.paths.describe(edge)
                 self._any(EdgeSource(slot), source, path, edge.where)
                 return
         self._read(edge)
@@ -143,7 +143,7 @@ class Builder:
 
     def _read(self, edge: Edge) -> None:
         base = self.variable(edge.container)
-        where, path = edge.where, self._paths.describe(edge)
+        where, path = edge.where, self.paths.describe(edge)
         if edge.kind is Kind.ITEM and edge.value is ABSENT:
             test = Test(self._is_absent(edge, base))
             self.listing.guard(Category.ABSENCE, path, "absent", where, test=test)
@@ -202,7 +202,7 @@ class Builder:
             expected = f"has type {type(value).__qualname__}"
         else:
             test = f"{read} is {self.variable(target)}"
-            category, expected = Category.ALIAS, f"is {self._paths.of(target)}"
+            category, expected = Category.ALIAS, f"is {self.paths.of(target)}"
         final: Test | None = Test(test, read)
         if first and category is Category.TYPE and path.endswith(".__dict__"):
             final = None  # an instance dict is always a dict
@@ -217,7 +217,7 @@ class Builder:
         test = Test(f"{self.variable(left)} is not {self.variable(right)}")
         if self._stability.is_stable(left) and self._stability.is_stable(right):
             self.listing.covered.add(len(self.listing.guards))
-        path, expected = self._paths.of(left), f"is not {self._paths.of(right)}"
+        path, expected = self.paths.of(left), f"is not {self.paths.of(right)}"
         self.listing.guard(Category.ALIAS, path, expected, where, test=test)
 
     def is_stable(self, node: Node) -> bool:
@@ -270,7 +270,7 @@ class Builder:
         test: Test | None = Test("t < 0", f"{names.constant(Elsewhere)}(t)")
         for edge in edges:
             expected = f"is {shown(edge.value)}"
-            path = self._paths.describe(edge)
+            path = self.paths.describe(edge)
             where = edge.where
             self.listing.guard(Category.CLASS, path, expected, where, *setup, test=test)
             setup, test = [], None

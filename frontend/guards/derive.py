@@ -18,7 +18,6 @@ from magweld.frontend.guards.tensors import guard_tensors
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.state.draws import Draw
 from magweld.frontend.state.nodes import Kind, Node
-from magweld.frontend.state.paths import path_of
 from magweld.frontend.state.refgraph import RefGraph
 
 
@@ -130,7 +129,7 @@ def _guard_apart(builder: Builder, graph: RefGraph, written: Sequence[Node]) -> 
         if others:
             builder.external(
                 Category.ALIAS,
-                path_of(node),
+                graph.paths.of(node),
                 f"is none of {len(others)} objects that the record holds",
                 functools.partial(_is_none_of, others),
                 [node],
@@ -150,7 +149,9 @@ def _guard_members(builder: Builder, graph: RefGraph) -> None:
     for keys in groups:
         nodes = [graph.nodes[key] for key in keys]
         if sum(not node.constant for node in nodes) > 0 and len(nodes) > 1:
-            path = f"elements of a set: {', '.join(map(path_of, nodes[:2]))}, ..."
+            path = (
+                f"elements of a set: {', '.join(map(graph.paths.of, nodes[:2]))}, ..."
+            )
             expected = "pairwise distinct"
             builder.external(Category.ALIAS, path, expected, all_distinct, nodes)
 

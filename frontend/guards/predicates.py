@@ -45,7 +45,7 @@ def guard_predicates(
     for predicate in recorder.predicates:
         nodes = recorder.tensors_of(predicate)
         taken = [_number(builder, node, numbers) for node in predicate.numbers]
-        path = text_of_predicate(predicate, nodes)
+        path = text_of_predicate(predicate, nodes, builder.paths)
         step = shared.step(predicate)
         builder.external(
             Category.PREDICATE,

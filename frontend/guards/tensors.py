@@ -18,7 +18,6 @@ from magweld.frontend.guards.guard import Category
 from magweld.frontend.guards.listing import Test
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.state.nodes import Node
-from magweld.frontend.state.paths import path_of
 
 # Variable that says whether native code has compared all forms.
 _FIT = "fit"
@@ -40,11 +39,12 @@ def guard_tensors(
         return
     nodes = [item.node for item in inputs]
     tensors: list[torch.Tensor] = [node.obj for node in nodes]
-    names = _names(nodes)
+    paths = [*map(builder.paths.of, nodes)]
+    names = ", ".join(paths[:3])
     more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
     before = [recorder.tensors.replacements.before(tensor) for tensor in tensors]
     lifted = [dims.get(node, frozenset()) for node in nodes]
-    check = TensorCheck(before, [path_of(node) for node in nodes], lifted)
+    check = TensorCheck(before, paths, lifted)
     _FormGuards(builder, nodes, check).add(names + more)
     if recorder.tensors.reads_offsets:
         offsets = [tensor.storage_offset() for tensor in tensors]
@@ -63,10 +63,6 @@ def guard_tensors(
             OverlapCheck(tensors, recorder.written).check,
             nodes,
         )
-
-
-def _names(nodes: Sequence[Node]) -> str:
-    return ", ".join(path_of(node) for node in nodes[:3])
 
 
 class _FormGuards:
@@ -108,7 +104,8 @@ class _FormGuards:
 
     def _guard_nested(self, nodes: Sequence[Node]) -> None:
         test = Test(f"{self._begin}{self._not_nested(nodes)}")
-        path, setup = _names(nodes), self._setup
+        path = ", ".join(map(self._builder.paths.of, nodes[:3]))
+        setup = self._setup
         self._setup = ()
         self._builder.listing.guard(
             Category.TENSOR, path, "not nested", None, *setup, test=test

@@ -25,7 +25,7 @@ from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.tensors import GraphInput
 from magweld.frontend.operators.torch_state import torch_state
 from magweld.frontend.state.nodes import Node
-from magweld.frontend.state.paths import path_of
+from magweld.frontend.state.paths import Paths
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.graphs.autocast import switches_autocast
 from magweld.graphs.control_operators import bodies_of
@@ -67,12 +67,13 @@ class InputForm:
         return (*kind, tuple(fixed), stride)
 
 
-def form_of(item: GraphInput, dims: frozenset[int]) -> InputForm | None:
+def form_of(item: GraphInput, dims: frozenset[int], paths: Paths) -> InputForm | None:
     """Return the form of an input that the graph takes.
 
     Args:
         item: The input.
         dims: Its lifted dimensions.
+        paths: How inputs are reached.
 
     Returns:
         None if it has more than sizes and strides: it is sparse, or a lazy conjugate.
@@ -81,7 +82,7 @@ def form_of(item: GraphInput, dims: frozenset[int]) -> InputForm | None:
     if real.is_conj() or real.is_neg() or real.layout is not torch.strided:
         return None
     sizes = tuple(real.shape), tuple(real.stride())
-    names = path_of(item.node), str(item.placeholder)
+    names = paths.of(item.node), str(item.placeholder)
     return InputForm(*names, dims, *sizes, real.dtype, real.device)
 
 
@@ -120,7 +121,8 @@ def outline_of(recorder: OperatorRecorder, lifting: Lifting) -> Outline | None:
     inputs: dict[fx.Node, InputForm] = {}
     placeholders: dict[Node, fx.Node] = {}
     for item in recorder.inputs:
-        form = form_of(item, lifting.operands.lifted_dims(item.node))
+        dims = lifting.operands.lifted_dims(item.node)
+        form = form_of(item, dims, recorder.paths)
         if form is None:
             return None
         inputs[item.placeholder] = form

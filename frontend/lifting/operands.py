@@ -94,7 +94,8 @@ class Operands:
 
     def lifted_dims(self, node: Node) -> frozenset[int]:
         """Return the lifted dimensions of a graph input; 0 and 1 stay as they are."""
-        path, wanted = self._lifting.paths.of(node), self._lifting.wanted
+        path = self._recorder.paths.of(node)
+        wanted = self._lifting.wanted
         return frozenset(
             dim
             for dim, size in enumerate(node.obj.shape)
@@ -231,7 +232,7 @@ class Operands:
         if in_branch or not predicate.placeholders or not is_liftable(predicate):
             return None
         nodes = self._recorder.tensors_of(predicate)
-        path = text_of_predicate(predicate, nodes)
+        path = text_of_predicate(predicate, nodes, self._recorder.paths)
         if path not in lifting.wanted:
             return None
         source = ValueSource(predicate.compute, nodes)

@@ -25,7 +25,6 @@ from magweld.frontend.lifting.shadow import Link
 from magweld.frontend.lifting.simplifier import Resolve, Simplifier
 from magweld.frontend.state.contents import Extent, size_of
 from magweld.frontend.state.nodes import Kind, Node, Where, slot_of
-from magweld.frontend.state.paths import Paths
 from magweld.frontend.state.refgraph import RefGraph
 
 if TYPE_CHECKING:
@@ -57,7 +56,6 @@ class Lifting:
         root: The call of the program; its result is that of the run.
         operands: Follows lifted values into operators, if the run has any.
         scalars: The inputs of its graph that are numbers.
-        paths: How external objects are reached.
     """
 
     operands: Operands
@@ -65,7 +63,6 @@ class Lifting:
 
     def __init__(self, wanted: frozenset[str], graph: RefGraph) -> None:
         self.wanted = wanted
-        self.paths = Paths()
         self.make = Expressions()
         self.reads: list[tuple[Slot, Expression]] = []
         self.stores: list[Slot] = []
@@ -182,7 +179,7 @@ class Lifting:
         edge = self._graph.edges.get(slot)
         if edge is None or node.owned or key in node.written:
             return None
-        path = self.paths.describe(edge)
+        path = self._graph.paths.describe(edge)
         if path not in self.wanted:
             return None
         return self.make.leaf(EdgeSource(slot), value, path)
@@ -228,12 +225,12 @@ class Lifting:
     def size_leaf(self, source: SizeSource, value: int) -> Leaf:
         """Return the leaf of a size."""
         of = source.of
-        name = self.paths.of(of) if isinstance(of, Node) else str(of)
+        name = self._graph.paths.of(of) if isinstance(of, Node) else str(of)
         return self.make.leaf(source, value, f"{name}.shape[{source.dim}]", SIZES)
 
     def strides_leaf(self, node: Node) -> Leaf:
         """Return the leaf of the strides of a graph input."""
-        text = f"{self.paths.of(node)}.stride()"
+        text = f"{self._graph.paths.of(node)}.stride()"
         return self.make.leaf(StridesSource(node), tuple(node.obj.stride()), text)
 
     def give_up(self) -> None:
@@ -283,7 +280,6 @@ class Lifting:
         """Let go of objects of the program: nothing is recorded any more."""
         self._kept.clear()
         self._iterators.clear()
-        self.paths = Paths()
 
     def close(self) -> None:
         """Let go of operators, loops and containers, which know the lifted values."""

@@ -290,7 +290,7 @@ class Replay(FakeRun):
     def _input(self, item: GraphInput) -> Any:
         node = item.node
         dims = self._lifting.operands.lifted_dims(node)
-        form = form_of(item, dims)
+        form = form_of(item, dims, self._recorder.paths)
         if form is None:
             raise NotSymbolicError("form of an input")
         made = self._environment.input(form)

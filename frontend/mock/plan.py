@@ -31,7 +31,6 @@ from magweld.frontend.state.iterators import WALKING, advance, content_of, stand
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, find_in_mro, find_own, is_class
 from magweld.frontend.state.nodes import Kind, Node
-from magweld.frontend.state.paths import Paths
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.set_writes import SetWrite
 from magweld.frontend.state.steps import (
@@ -72,7 +71,6 @@ class Planner:
         self._last: list[tuple[steps.Source, Any, tuple[Any, ...]]] = []
         # Parts that a recipe made must not lose their ids while planning.
         self._kept: list[Any] = []
-        self._paths = Paths()
 
     def makes(self, obj: Any) -> bool:
         """Return whether a hit makes an object anew."""
@@ -133,7 +131,7 @@ class Planner:
     def _fetch(self, item: Node | Expression) -> Fetched:
         if item not in self.fetched:
             self.fetched.append(item)
-        path = self._paths.of(item) if isinstance(item, Node) else text_of(item)
+        path = self.graph.paths.of(item) if isinstance(item, Node) else text_of(item)
         return Fetched(self.fetched.index(item), path)
 
     def _part(self, obj: Any, kind: Kind, key: Any, value: Any) -> Any:

@@ -12,7 +12,7 @@ from torch import fx
 
 from magweld.frontend.operators.effects import has_effect
 from magweld.frontend.state.nodes import Node
-from magweld.frontend.state.paths import path_of
+from magweld.frontend.state.paths import Paths
 from magweld.frontend.state.values import same_scalar
 from magweld.graphs.autocast import switches_autocast
 
@@ -97,9 +97,14 @@ def same_value(left: Any, right: Any) -> bool:
     return same_scalar(left, right)
 
 
-def text_of_predicate(predicate: Predicate, nodes: Iterable[Node]) -> str:
-    """Return a predicate as the user knows it, given the inputs that it takes."""
-    return f"{predicate.name}({', '.join(map(path_of, nodes))})"
+def text_of_predicate(predicate: Predicate, nodes: Iterable[Node], paths: Paths) -> str:
+    """Return a predicate as the user knows it.
+
+    Args:
+        nodes: The inputs that it takes.
+        paths: How these are reached.
+    """
+    return f"{predicate.name}({', '.join(map(paths.of, nodes))})"
 
 
 def is_liftable(predicate: Predicate) -> bool:

@@ -16,6 +16,7 @@ from magweld.frontend.operators.predicates import Memory, Predicate
 from magweld.frontend.operators.tensors import GraphInput, TensorMap
 from magweld.frontend.operators.watch import OperatorWatch
 from magweld.frontend.state.nodes import Node, PlaceTexts
+from magweld.frontend.state.paths import Paths
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.operands import Operands
@@ -50,6 +51,11 @@ class Recording(OperatorLayer):
     def differentiates(self) -> bool:
         """Whether a tensor of the run requires a gradient."""
         return self.tensors.differentiates
+
+    @property
+    def paths(self) -> Paths:
+        """How the objects of the run are reached."""
+        return self._session.graph.paths
 
     @property
     def inputs(self) -> list[GraphInput]:

@@ -343,7 +343,8 @@ class TensorMap:
         if tensor.requires_grad and storage_of(tensor) in self.written:
             # Whether it did before is not known: a write to another may have made it.
             raise StopRecordingError("tensor-write", "memory of a tensor met later")
-        placeholder = self.graph.placeholder(identifier_of(known))
+        path = self.session.graph.paths.of(known)
+        placeholder = self.graph.placeholder(identifier_of(path))
         self.inputs[id(tensor)] = GraphInput(known, placeholder)
         self._nodes[id(tensor)] = placeholder
         self._tensors[placeholder] = tensor

@@ -35,14 +35,9 @@ _PARTS_OF_MODULES = ("_buffers", "_modules", "_parameters")
 _MODULE = ("torch.nn.modules.module", "Module")
 
 
-def path_of(node: Node) -> str:
-    """Return the path of an external object as an expression."""
-    return Paths().of(node)
-
-
-def identifier_of(node: Node) -> str:
-    """Return the path of an external object in the form of a name."""
-    name = re.sub(r"\W+", "_", path_of(node)).strip("_")
+def identifier_of(path: str) -> str:
+    """Return a path in the form of a name."""
+    name = re.sub(r"\W+", "_", path).strip("_")
     return name if name and not name[0].isdigit() else f"input_{name}"
 
 
@@ -51,6 +46,13 @@ class Paths:
 
     def __init__(self) -> None:
         self._known: dict[Node, str] = {}
+        # By id: a metaclass may hash its classes by code of the user's.
+        self._modules: dict[int, bool] = {}
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._known.clear()
+        self._modules.clear()
 
     def of(self, node: Node) -> str:
         """Return the path of an external object as an expression."""
@@ -76,7 +78,7 @@ class Paths:
                     else ""
                 )
                 return f"{self.of(owner.container)}{inside or f'.{edge.key}'}"
-            module = _module_of(owner)
+            module = self._module_of(owner)
             if module is not None and type(edge.key) is str:
                 return _member(self.of(module), edge.key)
         base = self.of(container)
@@ -90,20 +92,22 @@ class Paths:
             return f"{base}[{text_of_key(edge.key)}]"
         return _describe_rare(edge, base)
 
+    def _module_of(self, edge: Edge) -> Node | None:
+        """Return the module of torch whose parts are in what a read gave, if any."""
+        namespace = edge.container.edge
+        if namespace is None or namespace.kind is not Kind.INSTANCE_DICT:
+            return None
+        if edge.key not in _PARTS_OF_MODULES:
+            return None
+        return namespace.container if self._is_module(namespace.container) else None
 
-def _module_of(edge: Edge) -> Node | None:
-    """Return the module of torch whose parts are in what a read gave, if any."""
-    namespace = edge.container.edge
-    if namespace is None or namespace.kind is not Kind.INSTANCE_DICT:
-        return None
-    if edge.key not in _PARTS_OF_MODULES:
-        return None
-    module = namespace.container
-    is_module = any(
-        (cls.__module__, cls.__qualname__) == _MODULE
-        for cls in type(module.obj).__mro__
-    )
-    return module if is_module else None
+    def _is_module(self, node: Node) -> bool:
+        kind = type(node.obj)
+        known = self._modules.get(id(kind))
+        if known is None:
+            names = ((cls.__module__, cls.__qualname__) for cls in kind.__mro__)
+            known = self._modules[id(kind)] = _MODULE in names
+        return known
 
 
 def _member(path: str, key: str) -> str:

@@ -28,6 +28,7 @@ from magweld.frontend.state.nodes import (
     is_fixed,
     slot_of,
 )
+from magweld.frontend.state.paths import Paths
 from magweld.frontend.state.plans import Plans
 from magweld.frontend.state.values import (
     is_identity,
@@ -69,6 +70,7 @@ class RefGraph:
         lent: Whether arrays whose memory tensors share were read since, by id.
         choices: What branches on tensors forbid.
         plans: How attributes are found.
+        paths: How external objects are reached.
         moment: Counts what divides the run, such as the beginnings of branches.
         births: Moment at which an object was seen to be made, by id.
         goes_on: Whether the run begins behind a break: frames hold what it began with.
@@ -96,6 +98,7 @@ class RefGraph:
     lent: dict[int, bool] = field(default_factory=dict)
     choices: Choices = field(default_factory=Choices)
     plans: Plans = field(default_factory=Plans)
+    paths: Paths = field(default_factory=Paths)
     moment: int = 0
     births: dict[int, int] = field(default_factory=dict)
     goes_on: bool = False
@@ -289,6 +292,7 @@ class RefGraph:
                 self.steps,
                 self.births,
                 self.plans,
+                self.paths,
                 self.checks,
             ),
         )
