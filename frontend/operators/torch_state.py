@@ -37,7 +37,7 @@ _OWN_HOOKS: Final = frozenset({"torch.utils.checkpoint", "torch.autograd.graph"}
 
 def program_hooks_on_saved_tensors() -> bool:
     """Whether such hooks are the program's, which may write what it writes as well."""
-    hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    hooks: Any = torch._C._autograd._top_saved_tensors_default_hooks(True)
     return any(
         getattr(hook, "__module__", "") not in _OWN_HOOKS for hook in hooks or ()
     )

@@ -95,9 +95,10 @@ class StreamBlocks:
         for operand, start in zip(self._loop.operands, starts, strict=False):
             ring = Ring(self._block(operand), self._stream, shared, start)
             self.rings.append(ring)
-        start = self._stream.barriers_at
-        if start is not None and self.can_rotate and all(map(_has_boxes, self.rings)):
-            self._boxes = StreamBoxes(self.rings, self._stream, shared, start)
+        barriers = self._stream.barriers_at
+        boxed = self.can_rotate and all(map(_has_boxes, self.rings))
+        if barriers is not None and boxed:
+            self._boxes = StreamBoxes(self.rings, self._stream, shared, barriers)
 
     def _block(self, operand: StreamedOperand) -> Block:
         source = self._values.tile(operand.op.source)
