@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from torch import nn
 
 import magweld
-from magweld.aot.files import write_archive
+from magweld.aot.files import archive_of, write_whole
 from magweld.deploy.portable_artifact import PortableArtifact
 from magweld.deploy.signatures import sign
 
@@ -77,7 +77,7 @@ def signed(path: Path, ours: Keys, tmp_path: Path) -> Signed:
 def archive(ours: Keys, tmp_path: Path) -> Signed:
     """An artifact of the other kind: what torch would run, without a program."""
     one = Signed(tmp_path / "model.mw", ours)
-    write_archive(one.path, {"target": "cpu"}, {"program.bin": bytes(200)})
+    write_whole(one.path, archive_of({"target": "cpu"}, {"program.bin": bytes(200)}))
     sign(one.path, ours.private)
     return one
 

@@ -16,7 +16,7 @@ from signing import STATUS, Keys, Signed, c_refuses, flipped, python_refuses
 
 import magweld
 from magweld.aot.errors import ArtifactError
-from magweld.aot.files import write_archive
+from magweld.aot.files import archive_of, write_whole
 from magweld.deploy.portable_artifact import PortableArtifact
 from magweld.deploy.portable_file import decode, seal
 from magweld.deploy.signatures import PublicKey, sign
@@ -99,7 +99,7 @@ def content(change: Callable[[bytes], bytes]) -> Callable[[Signed, Keys], str]:
 
 def of_another_artifact(one: Signed, others: Keys) -> str:
     other = one.path.with_name("other.mw")
-    write_archive(other, {}, {})
+    write_whole(other, archive_of({}, {}))
     sign(other, one.keys.private).replace(one.signature)
     return "artifact-signature"
 

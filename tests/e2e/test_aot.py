@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import pickle
 import random
 import subprocess
 import sys
@@ -485,3 +486,24 @@ def test_an_artifact_reports_its_kernels() -> None:
     artifact = magweld.compile(layers(), [torch.randn(3, 6)])
     assert isinstance(artifact, Artifact)
     assert artifact.report()["groups"]
+
+
+COPIES: dict[str, Callable[[Artifact], Artifact]] = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda artifact: pickle.loads(pickle.dumps(artifact)),
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_a_called_artifact_can_be_copied(way: str) -> None:
+    norm = nn.BatchNorm1d(6)
+    x = torch.randn(5, 6)
+    artifact = magweld.compile(copy.deepcopy(norm), (x,))
+    torch.testing.assert_close(artifact(x), norm(x))
+    other = COPIES[way](artifact)
+    for name, tensor in artifact.state.items():
+        assert torch.equal(other.state[name], tensor)
+        shares = tensor.data_ptr() == other.state[name].data_ptr()
+        assert shares == (way == "copy")
+    torch.testing.assert_close(other(x), norm(x))

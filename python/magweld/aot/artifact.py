@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from magweld.aot.call_plan import CallPlan
 from magweld.aot.errors import ArtifactError
-from magweld.aot.files import write_archive
+from magweld.aot.files import archive_of, read_archive, write_whole
 from magweld.aot.held_tensors import held_copy, memory_of, of_memory
 from magweld.aot.host_check import host_description, require_host
 from magweld.aot.signature import Signature
@@ -147,6 +148,23 @@ class Artifact:
         Raises:
             OSError: It cannot be written.
         """
+        write_whole(Path(path), self._content())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Artifact:
+        """Return an artifact with a copy of the state, on the same machine."""
+        return replace(self, state=copy.deepcopy(self.state, memo))
+
+    def __copy__(self) -> Artifact:
+        """Return an artifact with the same state."""
+        return replace(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle it as `save` writes it, with the place where it runs."""
+        device = None if self.machine is None else str(self.machine.device)
+        return _unpickled, (self._content(), device)
+
+    def _content(self) -> bytes:
+        """Return the content of a file of it."""
         manifest = {
             "target": self.target,
             "host": host_description() if self.target == HOST_TARGET else {},
@@ -164,7 +182,12 @@ class Artifact:
                 {name: memory_of(tensor).cpu() for name, tensor in self.state.items()}
             ),
         }
-        write_archive(Path(path), manifest, members)
+        return archive_of(manifest, members)
+
+
+def _unpickled(content: bytes, device: str | None) -> Artifact:
+    parts = read_archive(Path("a pickled artifact"), content)
+    return placed(read_artifact(*parts), device)
 
 
 def read_artifact(manifest: dict[str, Any], members: dict[str, bytes]) -> Artifact:

@@ -20,21 +20,15 @@ DIGEST = "sha256"
 _KIND = "magweld-artifact"
 
 
-def write_archive(
-    path: Path, manifest: Mapping[str, Any], members: Mapping[str, bytes]
-) -> None:
-    """Write an artifact file; what was there before stays if anything fails.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+def archive_of(manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> bytes:
+    """Return the content of an artifact file."""
     buffer = io.BytesIO()
     header = {"kind": _KIND, "version": FORMAT_VERSION, **manifest}
     whole = {MANIFEST: json.dumps(header, indent=1).encode(), **members}
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, data in {**whole, DIGEST: digest_of(whole)}.items():
             archive.writestr(name, data)
-    write_whole(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -102,7 +96,7 @@ def read_archive(
 
 
 def _members(file: BinaryIO) -> dict[str, bytes]:
-    """Return the members of an archive that is as `write_archive` makes it.
+    """Return the members of an archive that is as `archive_of` makes it.
 
     Raises:
         Exception: It is none.
