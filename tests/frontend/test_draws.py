@@ -100,8 +100,9 @@ def decides_by_another_variable(x):
 
 @pytest.mark.parametrize("program", [decides_by_another, decides_by_another_variable])
 def test_numbers_that_are_compared_with_each_other_are_values(program):
-    found = outcomes(program, [*range(24), 3])
-    assert found == [False] * 24 + [True]
+    # So few calls that records which never fit are still asked.
+    found = outcomes(program, [*range(8), 3])
+    assert found == [False] * 8 + [True]
 
 
 def test_the_limit_of_a_decision_is_guarded(monkeypatch):
