@@ -72,10 +72,12 @@ def refuse_gradients(gradients: bool, given: Any) -> None:
     Raises:
         StopRecordingError: They are, and a tensor needs some.
     """
+    if not gradients:
+        return
     tensors = filter(torch.is_tensor, pytree.tree_leaves(given))
     # A subclass that handles functions is not told of the question.
     with torch._C.DisableTorchFunction():
-        need = gradients and any(x.requires_grad for x in tensors)
+        need = any(x.requires_grad for x in tensors)
     if need:
         detail = "a transform of what needs gradients"
         raise StopRecordingError("autograd-graph", detail)

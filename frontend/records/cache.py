@@ -129,14 +129,13 @@ class RecordCache:
         self._rest *= _LONGER
         return self._left
 
-    def wake(self) -> bool:
-        """Have calls ask for all records again; return whether some have rested."""
+    def wake(self) -> None:
+        """Have calls ask for all records again."""
         if not self.resting:
-            return False
+            return
         self.records, self.resting = [*self.records, *self.resting], []
         # It stays, so that the first hit is told to `promote`.
         self.failures[_LEFT_ALONE] = 0
-        return True
 
     def note_miss(self, failures: Sequence[tuple[Record, Failure]]) -> None:
         """Take note of the guards that kept each record from answering a call.

@@ -9,27 +9,35 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from magweld.bindings import affine, arith, ir, llvm, memref, scf
+from magweld.bindings import arith, gpu, ir, llvm, memref, nvvm, scf
 from magweld.passes.gpu.linalg_structure import inputs_of, outputs_of
+from magweld.passes.gpu.register_tiles import applied
 from magweld.passes.gpu.structure import (
     SHARED_ADDRESS_SPACE,
     element_bytes,
     thread_mapping,
 )
-from magweld.passes.gpu.swizzled_tiles import PIECE, ROW, ROW_BYTES, as_index
+from magweld.passes.gpu.swizzled_tiles import (
+    PIECE,
+    ROW,
+    ROW_BYTES,
+    as_index,
+    build_fence,
+)
 from magweld.passes.gpu.tensor_maps import map_of
 from magweld.passes.gpu.warpgroup_product import RingRows
 from magweld.tensor_map import MOST_IN_BOX, TensorMap
 
 MBARRIER_BYTES = 8
 # Nanoseconds for which hardware may suspend a thread that waits, before it asks again.
-TICKS = 10_000_000
+_TICKS = 10_000_000
 # LLVM's number for the shared memory of a cluster of blocks, here of one.
-CLUSTER_ADDRESS_SPACE = 7
+_CLUSTER_ADDRESS_SPACE = 7
 
 
 @dataclass(frozen=True)
@@ -127,10 +135,6 @@ class BulkCopy:
             range(0, rows, self.map.box[0]), range(0, columns, self.map.box[1])
         )
 
-    def bytes_before(self, row: int, column: int) -> int:
-        """Return how far behind the first row of the slot a box lies."""
-        return column // ROW * self.slot.tile.block_bytes + row * ROW_BYTES
-
 
 def rows_of_box(rows: int) -> int | None:
     """Return the rows of the fewest boxes of one size that make a tile."""
@@ -165,12 +169,66 @@ def mbarrier_at(barriers: ir.Value, number: ir.Value | int) -> ir.Value:
     """Build the pointer to one of some mbarriers, which are words of shared memory."""
     start = memref.ExtractAlignedPointerAsIndexOp(barriers).result
     place = ir.AffineExpr.get_dim(0) * MBARRIER_BYTES
-    map_ = ir.AffineMap.get(1, 0, [place])
-    inside = affine.AffineApplyOp(map_, [as_index(number)]).result
-    return shared_pointer(arith.AddIOp(start, inside).result)
+    inside = applied(place, [as_index(number)])
+    return _shared_pointer(arith.AddIOp(start, inside).result)
 
 
-def shared_pointer(address: ir.Value, space: int = SHARED_ADDRESS_SPACE) -> ir.Value:
+def init_mbarriers(
+    barriers: ir.Value,
+    count: int,
+    by_one: Callable[[], AbstractContextManager[object]],
+) -> None:
+    """Build the start of mbarriers of one arrival each: that of who copies.
+
+    The fence is for these, and for what threads have had where copies go.
+
+    Args:
+        barriers: Words of shared memory.
+        count: How many.
+        by_one: What puts what is built in it where one thread alone comes.
+    """
+    with by_one():
+        one = arith.ConstantOp(_i32(), 1).result
+        for number in range(count):
+            nvvm.MBarrierInitOp(mbarrier_at(barriers, number), one)
+    build_fence()
+    gpu.BarrierOp()
+
+
+def wait_for_phase(barrier: ir.Value, turn: ir.Value) -> None:
+    """Build a wait for the end of a phase of an mbarrier.
+
+    Args:
+        barrier: Pointer to it.
+        turn: 0 for the first phase and every other one, 1 for those between: an index.
+    """
+    phase = arith.IndexCastOp(_i32(), turn).result
+    ticks = arith.ConstantOp(_i32(), _TICKS).result
+    nvvm.MBarrierTryWaitParityOp(barrier, phase, ticks)
+
+
+def copy_box(
+    place: ir.Value, map_: ir.Value, at: Sequence[ir.Value], barrier: ir.Value
+) -> None:
+    """Build the copy of a box, which one thread begins.
+
+    Args:
+        place: Where in shared memory it goes: an index.
+        map_: The map of the tensor.
+        at: Where in the tensor the box begins, in the order of its dimensions: indices.
+        barrier: Pointer to the mbarrier that expects its bytes.
+    """
+    # The innermost dimension comes first.
+    box = [arith.IndexCastOp(_i32(), one).result for one in reversed(at)]
+    target = _shared_pointer(place, _CLUSTER_ADDRESS_SPACE)
+    nvvm.CpAsyncBulkTensorGlobalToSharedClusterOp(target, map_, box, barrier, [])
+
+
+def _i32() -> ir.Type:
+    return ir.IntegerType.get_signless(32)
+
+
+def _shared_pointer(address: ir.Value, space: int = SHARED_ADDRESS_SPACE) -> ir.Value:
     """Build the pointer to an address in shared memory, which is an index.
 
     Args:

@@ -14,7 +14,7 @@ from magweld.passes.gpu.pointer_table import (
     members_of,
     replace_reads,
 )
-from magweld.passes.gpu.structure import constant_of, kernels_of
+from magweld.passes.gpu.structure import constant_of, device_functions, kernels_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import operations_of
 
@@ -45,11 +45,7 @@ class LaunchMembers(Pass):
 
     def run(self, module: Any) -> None:
         """Give entries to the kernels of batches."""
-        functions = {
-            (str(device.sym_name.value), str(function.sym_name.value)): function
-            for device in operations_of(module, gpu.GPUModuleOp)
-            for function in operations_of(device, llvm.LLVMFuncOp)
-        }
+        functions = device_functions(module)
         for kernel in kernels_of(module):
             members = members_of(kernel)
             if members == 1 or JOINT_LAUNCH in kernel.attributes:

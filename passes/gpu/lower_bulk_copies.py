@@ -6,18 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from magweld.bindings import affine, arith, ir, nvvm
+from magweld.bindings import arith, ir, nvvm
 from magweld.dialects.tile_graph import BULK_COPY
-from magweld.passes.gpu.bulk_copies import (
-    CLUSTER_ADDRESS_SPACE,
-    BulkCopy,
-    bulk_copy_of,
-    shared_pointer,
-)
+from magweld.passes.gpu.bulk_copies import bulk_copy_of, copy_box
 from magweld.passes.gpu.linalg_structure import linalg_operations_in
+from magweld.passes.gpu.register_tiles import applied
 from magweld.passes.gpu.structure import kernels_of
 from magweld.passes.gpu.swizzled_tiles import ROW_BYTES, as_index, shared_address
-from magweld.passes.gpu.tensor_maps import maps_of
+from magweld.passes.gpu.tensor_maps import map_argument
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import located_error
 
@@ -57,30 +53,21 @@ def _lower(op: Any, kernel: Any) -> None:
         raise located_error(
             op, "expected a slice of a matrix and the slot of a swizzled ring"
         )
-    map_, barrier = _map_of(copy, kernel), _barrier_of(op)
+    map_ = map_argument(kernel, copy.part.argument.arg_number, copy.map)
+    barrier = _barrier_of(op)
     if map_ is None:
         raise located_error(op, "expected a tensor map of the matrix")
     if barrier is None:
         raise located_error(op, "expected an mbarrier that expects its bytes")
     slot = copy.slot
     begin = shared_address(slot.ring.owner.opview)
-    first = _applied(ir.AffineExpr.get_dim(0) * ROW_BYTES, as_index(slot.first))
+    first = applied(ir.AffineExpr.get_dim(0) * ROW_BYTES, [as_index(slot.first)])
     start = arith.AddIOp(begin, first).result
+    rows, columns = copy.part.starts
     for row, column in copy.boxes():
-        place = _place(start, copy.bytes_before(row, column))
-        rows, columns = copy.part.starts
-        # The innermost dimension comes first.
-        at = [_coordinate(columns, column), _coordinate(rows, row)]
-        nvvm.CpAsyncBulkTensorGlobalToSharedClusterOp(place, map_, at, barrier, [])
-
-
-def _map_of(copy: BulkCopy, kernel: Any) -> ir.Value | None:
-    number = copy.part.argument.arg_number
-    for one in maps_of(kernel):
-        if one.argument == number and one.map == copy.map:
-            found: ir.Value = kernel.entry_block.arguments[one.number]
-            return found
-    return None
+        more = slot.tile.bytes_before(row, column)
+        place = arith.AddIOp(start, as_index(more)).result
+        copy_box(place, map_, [_sum(rows, row), _sum(columns, column)], barrier)
 
 
 def _barrier_of(op: Any) -> ir.Value | None:
@@ -94,25 +81,11 @@ def _barrier_of(op: Any) -> ir.Value | None:
     return None
 
 
-def _coordinate(starts: Sequence[ir.Value | int], more: int) -> ir.Value:
-    """Build a sum as the number that is the place of a box."""
+def _sum(starts: Sequence[ir.Value | int], more: int) -> ir.Value:
+    """Build the sum of where a part begins, and more."""
     known = more + sum(one for one in starts if isinstance(one, int))
     total = as_index(known)
     for one in starts:
         if not isinstance(one, int):
             total = arith.AddIOp(total, one).result
-    i32 = ir.IntegerType.get_signless(32)
-    made: ir.Value = arith.IndexCastOp(i32, total).result
-    return made
-
-
-def _place(start: ir.Value, more: int) -> ir.Value:
-    """Build the pointer to where a box goes."""
-    address = arith.AddIOp(start, as_index(more)).result
-    return shared_pointer(address, CLUSTER_ADDRESS_SPACE)
-
-
-def _applied(expression: ir.AffineExpr, operand: ir.Value) -> ir.Value:
-    map_ = ir.AffineMap.get(1, 0, [expression])
-    made: ir.Value = affine.AffineApplyOp(map_, [operand]).result
-    return made
+    return total

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from magweld.bindings import arith, func, gpu, ir
 from magweld.dialects.tile_graph import SUBGROUP_ROWS, TileAttr
 from magweld.passes.gpu.lane_layouts import FRAGMENT_ROWS, LAYOUTS, LaneLayout
-from magweld.passes.gpu.pointer_table import JOINT_LAUNCH, members_of
+from magweld.passes.gpu.pointer_table import takes_pointers
 from magweld.passes.gpu.register_tiles import Lanes
 from magweld.passes.gpu.stream_boxes import barrier_bytes
 from magweld.passes.gpu.stream_kernel import StreamKernel
@@ -88,7 +88,7 @@ class LowerRegisterStreams(Pass):
         if self.has_async_copies and _STAGES in kernel.attributes:
             stages = max(2, ir.IntegerAttr(kernel.attributes[_STAGES]).value)
         how: dict[str, Any] = {
-            "capacity": self.bulk_capacity if _has_pointers(kernel) else 0,
+            "capacity": self.bulk_capacity if takes_pointers(kernel) else 0,
             "subgroups": subgroups,
             "has_async_copies": self.has_async_copies,
             "has_warpgroups": self.has_warpgroups,
@@ -166,11 +166,6 @@ class _Launch:
                 **self._how,
             ).build_all()
         kernel.erase()
-
-
-def _has_pointers(kernel: func.FuncOp) -> bool:
-    """Tell whether each parameter of a kernel is passed by itself, in no table."""
-    return members_of(kernel) == 1 and JOINT_LAUNCH not in kernel.attributes
 
 
 def _buffer(type_: Any) -> Any:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from magweld.bindings import gpu, ir, llvm
+from magweld.bindings import gpu, ir
 from magweld.passes.gpu.pointer_table import argument_numbers
+from magweld.passes.gpu.structure import device_functions
 from magweld.passes.gpu.tensor_maps import PARAMETER, maps_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import operations_of
@@ -32,11 +33,7 @@ class PassTensorMaps(Pass):
 
     def run(self, module: Any) -> None:
         """Annotate the kernels of all launches."""
-        kernels = {
-            (str(device.sym_name.value), str(function.sym_name.value)): function
-            for device in operations_of(module, gpu.GPUModuleOp)
-            for function in operations_of(device, llvm.LLVMFuncOp)
-        }
+        kernels = device_functions(module)
         for launch in operations_of(module, gpu.LaunchFuncOp):
             maps = {one.number for one in maps_of(launch.operation.parent.opview)}
             if not maps:

@@ -123,6 +123,11 @@ def members_of(kernel: Any) -> int:
     return int(ir.IntegerAttr(kernel.attributes[MEMBERS]).value)
 
 
+def takes_pointers(kernel: Any) -> bool:
+    """Tell whether each parameter of a kernel is passed by itself, in no table."""
+    return members_of(kernel) == 1 and JOINT_LAUNCH not in kernel.attributes
+
+
 def argument_numbers(launch: Any) -> list[int]:
     """Return which arguments of its host function a launch takes.
 

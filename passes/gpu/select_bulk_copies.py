@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from magweld.bindings import affine, arith, func, gpu, ir, linalg, memref, nvvm, scf
+from magweld.bindings import arith, func, gpu, ir, linalg, memref, nvvm, scf
 from magweld.dialects.tile_graph import ASYNC_COPY, BULK_COPY, SWIZZLED
 from magweld.passes.gpu.bulk_copies import (
-    TICKS,
     BulkCopy,
     by_one_thread,
+    init_mbarriers,
     mbarrier_at,
+    wait_for_phase,
 )
 from magweld.passes.gpu.linalg_structure import (
     inputs_of,
     linalg_operations_in,
     outputs_of,
 )
-from magweld.passes.gpu.pointer_table import JOINT_LAUNCH, members_of
+from magweld.passes.gpu.pointer_table import takes_pointers
+from magweld.passes.gpu.register_tiles import applied
 from magweld.passes.gpu.stage_ring import StepLoop
 from magweld.passes.gpu.structure import (
     block_loop_of,
@@ -27,7 +30,7 @@ from magweld.passes.gpu.structure import (
     kernels_of,
     workgroup_space,
 )
-from magweld.passes.gpu.swizzled_tiles import FENCE, SWIZZLE_ALIGNMENT, aligned_bytes
+from magweld.passes.gpu.swizzled_tiles import SWIZZLE_ALIGNMENT, aligned_bytes
 from magweld.passes.gpu.tensor_maps import add_map
 from magweld.passes.gpu.thread_slices import ThreadSlice, thread_slice_of
 from magweld.passes.infrastructure.base import Pass
@@ -74,8 +77,7 @@ class SelectBulkCopies(Pass):
         """Choose the copies of all kernels."""
         called = {call.callee.value for call in operations_of(module, func.CallOp)}
         for kernel in kernels_of(module):
-            is_alone = members_of(kernel) == 1 and JOINT_LAUNCH not in kernel.attributes
-            if not is_alone or kernel.name.value in called:
+            if not takes_pointers(kernel) or kernel.name.value in called:
                 continue
             block = block_loop_of(kernel)
             for op in list(block.body.operations):
@@ -85,6 +87,25 @@ class SelectBulkCopies(Pass):
                     if steps is not None:
                         with op.location:
                             _Selection(kernel, steps).build()
+
+
+class _Copy(NamedTuple):
+    """A copy of a tile.
+
+    Attributes:
+        source: What is copied.
+        target: Where it goes.
+        bulk: What the tensor memory accelerator copies for it.
+    """
+
+    source: ir.Value
+    target: ir.Value
+    bulk: BulkCopy
+
+    @property
+    def slots(self) -> int:
+        """How many slots the ring has."""
+        return self.bulk.slot.tile.rows // self.bulk.slot.rows
 
 
 @dataclass(frozen=True)
@@ -99,14 +120,12 @@ class _Group:
     threads: tuple[Any, ...]
     commit: Any
 
-    def copies(self) -> list[tuple[ir.Value, ir.Value]] | None:
-        """Return the tiles that are copied, and where to; None for other copies."""
-        found = [_tiles_of(one) for one in self.threads]
+    @functools.cached_property
+    def copies(self) -> list[_Copy]:
+        """What is copied; nothing if threads have to make a copy of these."""
+        found = [_copy_of(one) for one in self.threads]
         copies = [one for one in found if one is not None]
-        if len(copies) != len(found) or not copies:
-            return None
-        is_bulk = all(BulkCopy.of(*one) is not None for one in copies)
-        return copies if is_bulk else None
+        return copies if len(copies) == len(found) else []
 
 
 @dataclass(frozen=True)
@@ -138,10 +157,9 @@ class _Steps:
             return None
         first = tuple(_groups_in(_in_front_of(op)))
         every = [*first, *inside]
-        copies = [group.copies() for group in every]
-        if not first or any(one is None for one in copies):
+        if not first or not all(group.copies for group in every):
             return None
-        slots = {_slots_of(*tiles) for one in copies for tiles in one or ()}
+        slots = {copy.slots for group in every for copy in group.copies}
         if len(slots) != 1:
             return None
         return _Steps(loop, first, inside[0], waits[0], slots.pop())
@@ -175,14 +193,12 @@ def _is_copy(op: Any) -> bool:
     )
 
 
-def _slots_of(source: ir.Value, target: ir.Value) -> int:
-    """Return how many slots the ring has that is copied to."""
-    copy = BulkCopy.of(source, target)
-    return 0 if copy is None else copy.slot.tile.rows // copy.slot.rows
+def _copy_of(threads: Any) -> _Copy | None:
+    """Return the copy of a tile whose parts threads copy.
 
-
-def _tiles_of(threads: Any) -> tuple[ir.Value, ir.Value] | None:
-    """Return the tiles whose parts threads copy; None where they do not copy all."""
+    Returns:
+        None where they do not copy all of it, or have to copy it.
+    """
     copied = linalg_operations_in(threads)
     if len(copied) != 1 or SWIZZLED not in copied[0].operation.attributes:
         return None
@@ -193,7 +209,9 @@ def _tiles_of(threads: Any) -> tuple[ir.Value, ir.Value] | None:
         return None
     if not _covers(read) or not _covers(written):
         return None
-    return _whole(read.base), _whole(written.base)
+    tiles = _whole(read.base), _whole(written.base)
+    bulk = BulkCopy.of(*tiles)
+    return None if bulk is None else _Copy(*tiles, bulk)
 
 
 def _covers(slice_: ThreadSlice) -> bool:
@@ -239,55 +257,40 @@ class _Selection:
                 op.operation.erase()
 
     def _make_barriers(self) -> ir.Value:
-        """Make an mbarrier for each slot, of one arrival: that of who copies.
-
-        The fence is for these, and for what threads have had where slots are.
-        """
+        """Make an mbarrier for each slot."""
         slots = self._steps.slots
-        i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
+        i64 = ir.IntegerType.get_signless(64)
         type_ = ir.MemRefType.get([slots], i64, memory_space=workgroup_space())
         with ir.InsertionPoint(self._steps.first[0].threads[0]):
             barriers = memref.AllocOp(type_, [], []).memref
-            with by_one_thread():
-                one = arith.ConstantOp(i32, 1).result
-                for slot in range(slots):
-                    nvvm.MBarrierInitOp(mbarrier_at(barriers, slot), one)
-            kind, space = (ir.Attribute.parse(text) for text in FENCE)
-            nvvm.FenceProxyOp(kind, space=space)
-            gpu.BarrierOp()
+            init_mbarriers(barriers, slots, by_one_thread)
         return barriers
 
     def _begin(self, group: _Group, barriers: ir.Value, slot: ir.Value | int) -> None:
         """Let one thread begin the copies of a group."""
-        tiles = group.copies() or []
-        copies = [BulkCopy.of(*tile) for tile in tiles]
-        total = sum(one.nbytes for one in copies if one is not None)
+        total = sum(copy.bulk.nbytes for copy in group.copies)
         i32 = ir.IntegerType.get_signless(32)
         with ir.InsertionPoint(group.threads[-1]), by_one_thread() as body:
             expected = arith.ConstantOp(i32, total).result
             barrier = mbarrier_at(barriers, slot)
             nvvm.MBarrierArriveExpectTxOp(barrier, expected, results=[])
-            for source, target in tiles:
-                linalg.copy(source, outs=[target])
+            for copy in group.copies:
+                linalg.copy(copy.source, outs=[copy.target])
                 *_, made = body.operations
                 attributes = made.operation.attributes
                 attributes[BULK_COPY] = attributes[SWIZZLED] = ir.UnitAttr.get()
-        for one in copies:
-            if one is not None:
-                number = one.part.argument.arg_number
-                add_map(self._kernel, number, one.map.box, one.map.swizzle)
+        for copy in group.copies:
+            number, map_ = copy.bulk.part.argument.arg_number, copy.bulk.map
+            add_map(self._kernel, number, map_.box, map_.swizzle)
 
     def _wait(self, barriers: ir.Value) -> None:
         """Wait for the bytes of a slot, in place of groups of threads."""
         wait, slots = self._steps.wait, self._steps.slots
-        i32 = ir.IntegerType.get_signless(32)
         with ir.InsertionPoint(wait):
             barrier = mbarrier_at(barriers, self._number(0, slots))
             # Slots are filled again and again: every other time the phase is odd.
             turn = ir.AffineExpr.get_floor_div(self._count(), slots) % 2
-            phase = arith.IndexCastOp(i32, self._applied(turn)).result
-            ticks = arith.ConstantOp(i32, TICKS).result
-            nvvm.MBarrierTryWaitParityOp(barrier, phase, ticks)
+            wait_for_phase(barrier, self._applied(turn))
         body = list(self._loop.op.body.operations)
         behind = body[body.index(wait) + 1]
         if isinstance(behind, nvvm.FenceProxyOp):
@@ -313,7 +316,5 @@ class _Selection:
         return self._applied((self._count() + ahead) % slots)
 
     def _applied(self, expression: ir.AffineExpr) -> ir.Value:
-        map_ = ir.AffineMap.get(1, 0, [expression])
-        variable = self._loop.op.induction_variable
-        made: ir.Value = affine.AffineApplyOp(map_, [variable]).result
+        made: ir.Value = applied(expression, [self._loop.op.induction_variable])
         return made

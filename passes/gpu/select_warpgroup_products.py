@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from magweld.bindings import ir, nvvm
+from magweld.bindings import ir
 from magweld.dialects.tile_graph import FRAGMENT, SWIZZLED, WARPGROUPS
 from magweld.passes.gpu.fragment_product import FragmentProduct
 from magweld.passes.gpu.linalg_structure import linalg_operations_in
@@ -14,7 +14,7 @@ from magweld.passes.gpu.structure import (
     block_loop_of,
     kernels_of,
 )
-from magweld.passes.gpu.swizzled_tiles import FENCE, aligned_bytes
+from magweld.passes.gpu.swizzled_tiles import aligned_bytes, build_fence
 from magweld.passes.gpu.warpgroup_product import (
     WarpgroupProduct,
     copies_to,
@@ -70,8 +70,7 @@ def _select(op: Any) -> None:
         swizzled = [one for some in copies if some is not None for one in some]
         _swizzle([*swizzled, *(ring.owner for ring in rings)])
         with ir.InsertionPoint.after(wait):
-            kind, space = (ir.Attribute.parse(text) for text in FENCE)
-            nvvm.FenceProxyOp(kind, space=space)
+            build_fence()
 
 
 def _swizzle(operations: Sequence[Any]) -> None:

@@ -12,7 +12,7 @@ from magweld.passes.gpu.stream_rings import Block, Ring, Stream
 from magweld.passes.gpu.stream_values import StreamValues
 from magweld.passes.gpu.streamed_operands import StreamedOperand, StreamLoop
 from magweld.passes.gpu.structure import workgroup_space
-from magweld.passes.gpu.swizzled_tiles import FENCE
+from magweld.passes.gpu.swizzled_tiles import build_fence
 from magweld.passes.ir.utils import located_error
 
 
@@ -203,9 +203,7 @@ class StreamBlocks:
         if self._stream.has_async_copies:
             nvvm.CpAsyncWaitGroupOp(self._stream.stages - 2 + more)
             if any(ring.swizzled for ring in self.rings):
-                # `wgmma` reads shared memory on another way than threads write it.
-                kind, space = (ir.Attribute.parse(text) for text in FENCE)
-                nvvm.FenceProxyOp(kind, space=space)
+                build_fence()
             gpu.BarrierOp()
             return
         if isinstance(self._at, int):

@@ -8,28 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-from magweld.bindings import arith, func, gpu, ir, memref, nvvm
+from magweld.bindings import arith, func, ir, memref, nvvm
 from magweld.passes.gpu.bulk_copies import (
-    CLUSTER_ADDRESS_SPACE,
     MBARRIER_BYTES,
-    TICKS,
+    copy_box,
+    init_mbarriers,
     mbarrier_at,
     rows_of_box,
-    shared_pointer,
+    wait_for_phase,
 )
 from magweld.passes.gpu.register_tiles import applied, as_value, constant_index, sum_of
 from magweld.passes.gpu.stream_rings import Block, Ring, Stream, only_if
 from magweld.passes.gpu.structure import element_bytes, workgroup_space
-from magweld.passes.gpu.swizzled_tiles import (
-    FENCE,
-    ROW,
-    ROW_BYTES,
-    SwizzledTile,
-    shared_address,
-)
-from magweld.passes.gpu.tensor_maps import add_map, map_of, maps_of
+from magweld.passes.gpu.swizzled_tiles import ROW, ROW_BYTES, shared_address
+from magweld.passes.gpu.tensor_maps import add_map, map_argument, map_of
 from magweld.tensor_map import TensorMap
 
 
@@ -67,24 +62,19 @@ class StreamBoxes:
         self._rings = list(rings)
         self._stream = stream
         count = len(self._rings) * stream.stages
-        i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
+        i64 = ir.IntegerType.get_signless(64)
         type_ = ir.MemRefType.get([count], i64, memory_space=workgroup_space())
         self._barriers = memref.ViewOp(type_, shared, constant_index(start), []).result
-        with only_if(self._is_first()):
-            one = arith.ConstantOp(i32, 1).result
-            for number in range(count):
-                nvvm.MBarrierInitOp(mbarrier_at(self._barriers, number), one)
-        kind, space = (ir.Attribute.parse(text) for text in FENCE)
-        nvvm.FenceProxyOp(kind, space=space)
-        gpu.BarrierOp()
+        init_mbarriers(self._barriers, count, self._by_one)
 
-    def _is_first(self) -> Any:
+    def _by_one(self) -> AbstractContextManager[object]:
         zero = constant_index(0)
-        return arith.CmpIOp(arith.CmpIPredicate.eq, self._stream.thread, zero).result
+        is_first = arith.CmpIOp(arith.CmpIPredicate.eq, self._stream.thread, zero)
+        return only_if(is_first.result)
 
     def copy(self, ring: Ring, position: Any) -> None:
         """Build the copy of the block at a position, which one thread begins."""
-        with only_if(self._is_first()):
+        with self._by_one():
             self._begin(ring, position)
 
     def _begin(self, ring: Ring, position: Any) -> None:
@@ -108,25 +98,19 @@ class StreamBoxes:
         rows, columns = block.shape
         for row in range(0, rows, map_.box[block.outer]):
             for column in range(0, columns, ROW):
-                more = constant_index(_bytes_before(tile, row, column))
-                place = shared_pointer(
-                    arith.AddIOp(start, more).result, CLUSTER_ADDRESS_SPACE
-                )
+                more = constant_index(tile.bytes_before(row, column))
+                place = arith.AddIOp(start, more).result
                 at = [as_value(offset) for offset in offsets]
                 at[block.outer] = sum_of(at[block.outer], constant_index(row))
                 at[block.inner] = sum_of(at[block.inner], constant_index(column))
-                # The innermost dimension comes first.
-                box = [arith.IndexCastOp(i32, one).result for one in reversed(at)]
-                nvvm.CpAsyncBulkTensorGlobalToSharedClusterOp(
-                    place, parameter, box, barrier, []
-                )
+                copy_box(place, parameter, at, barrier)
 
     def wait(self, ring: Ring, position: Any, behind: int) -> None:
         """Build a wait of all threads for the block that lies so far behind a position.
 
         Nothing is built where there is no such block.
         """
-        stream, i32 = self._stream, ir.IntegerType.get_signless(32)
+        stream = self._stream
         if isinstance(position, int):
             at = position - behind
             if not 0 <= at < stream.extent:
@@ -140,9 +124,7 @@ class StreamBoxes:
             slot = applied(count % stream.stages, [position])
             odd = ir.AffineExpr.get_floor_div(count, stream.stages) % 2
             turn = applied(odd, [position])
-        phase = arith.IndexCastOp(i32, turn).result
-        ticks = arith.ConstantOp(i32, TICKS).result
-        nvvm.MBarrierTryWaitParityOp(self._barrier(ring, slot), phase, ticks)
+        wait_for_phase(self._barrier(ring, slot), turn)
 
     def _barrier(self, ring: Ring, slot: Any) -> Any:
         """Build the pointer to the mbarrier of a slot."""
@@ -151,16 +133,9 @@ class StreamBoxes:
         return mbarrier_at(self._barriers, number)
 
 
-def _bytes_before(tile: SwizzledTile, row: int, column: int) -> int:
-    return column // ROW * tile.block_bytes + row * ROW_BYTES
-
-
 def _parameter(block: Block, map_: TensorMap) -> Any:
     """Return the map of a tensor, an argument that the function around gets for it."""
     function: func.FuncOp = block.memory.owner.owner.opview
     number = block.memory.arg_number
     add_map(function, number, map_.box, map_.swizzle)
-    for one in maps_of(function):
-        if one.argument == number and one.map == map_:
-            return function.entry_block.arguments[one.number]
-    raise AssertionError("the map was added")
+    return map_argument(function, number, map_)

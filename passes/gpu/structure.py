@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from magweld.bindings import func, gpu, ir, linalg, memref, scf
+from magweld.bindings import func, gpu, ir, linalg, llvm, memref, scf
 from magweld.dialects.tile_graph import SUBGROUP_ROWS, is_kernel
-from magweld.passes.ir.utils import functions_of, located_error
+from magweld.passes.ir.utils import functions_of, located_error, operations_of
 
 # LLVM's number for the memory of a block, on NVPTX and AMDGPU alike.
 SHARED_ADDRESS_SPACE = 3
@@ -28,6 +28,15 @@ _VIEWS = (
     "memref.subview",
     "memref.view",
 )
+
+
+def device_functions(module: Any) -> dict[tuple[str, str], llvm.LLVMFuncOp]:
+    """Return the functions for the device, by the names of module and function."""
+    return {
+        (str(device.sym_name.value), str(function.sym_name.value)): function
+        for device in operations_of(module, gpu.GPUModuleOp)
+        for function in operations_of(device, llvm.LLVMFuncOp)
+    }
 
 
 def kernels_of(module: Any) -> list[func.FuncOp]:

@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from magweld.bindings import affine, arith, ir, memref
+from magweld.bindings import affine, arith, ir, memref, nvvm
 from magweld.passes.gpu.structure import (
     VECTOR_BYTES,
     buffers_in,
@@ -25,8 +25,7 @@ ROW_BYTES = 128
 # Rows of a piece, and chunks of a row.
 PIECE = 8
 SWIZZLE_ALIGNMENT = ROW_BYTES * PIECE
-# Of what threads wrote, before `wgmma` reads it: shared memory, on another way.
-FENCE = "#nvvm.proxy_kind<async.shared>", "#nvvm.shared_space<cta>"
+_FENCE = "#nvvm.proxy_kind<async.shared>", "#nvvm.shared_space<cta>"
 # Bytes of an element.
 _ELEMENT = 2
 # Elements of a row of a piece, and of a chunk.
@@ -85,6 +84,15 @@ class SwizzledTile:
         """Return how far in a slot a line begins, a multiple of 64."""
         return line // ROW * self.block_bytes if across else line * ROW_BYTES
 
+    def bytes_before(self, row: int, column: int) -> int:
+        """Return how far in a slot a row of a block of columns begins.
+
+        Args:
+            row: A multiple of 8.
+            column: A multiple of 64.
+        """
+        return column // ROW * self.block_bytes + row * ROW_BYTES
+
 
 def in_units(size: int) -> int:
     """Return bytes in the unit of descriptors."""
@@ -99,6 +107,15 @@ def aligned_bytes(block_loop: Any) -> int:
         size = math.prod(type_.shape) * element_bytes(type_.element_type)
         total += -(-size // SWIZZLE_ALIGNMENT) * SWIZZLE_ALIGNMENT
     return total
+
+
+def build_fence() -> None:
+    """Build the fence behind what threads write to shared memory.
+
+    `wgmma` and the tensor memory accelerator see it on another way than threads do.
+    """
+    kind, space = (ir.Attribute.parse(text) for text in _FENCE)
+    nvvm.FenceProxyOp(kind, space=space)
 
 
 def as_index(number: ir.Value | int) -> ir.Value:

@@ -70,6 +70,19 @@ def maps_of(function: Any) -> Iterator[MapArgument]:
         yield MapArgument(number, argument, map_of(types[argument], box, swizzle))
 
 
+def map_argument(function: Any, argument: int, one: TensorMap) -> ir.Value | None:
+    """Return the argument of a function that is such a map, None if none is.
+
+    Args:
+        argument: Number of the tensor among its arguments.
+    """
+    for known in maps_of(function):
+        if known.argument == argument and known.map == one:
+            found: ir.Value = function.entry_block.arguments[known.number]
+            return found
+    return None
+
+
 def add_map(
     function: func.FuncOp, argument: int, box: Sequence[int], swizzle: int
 ) -> None:
