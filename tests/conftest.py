@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,6 +34,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run whole grids and counts where a part of them is usual",
     )
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Leave out what is for `--whole`, and most cases of grids with a sample.
+
+    Tests that the command line names run in any case.
+    """
+    if config.getoption("--whole") or any("::" in arg for arg in config.args):
+        return
+    left_out = {item for item in items if item.get_closest_marker("whole")}
+    grids: dict[tuple[Path, str], list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sample") and item not in left_out:
+            name = getattr(item, "originalname", item.name)
+            grids.setdefault((item.path, name), []).append(item)
+    for cases in grids.values():
+        (count,) = next(cases[0].iter_markers("sample")).args
+        # The same in each run. Even steps could meet one value of a parameter alone.
+        kept = random.Random(0).sample(cases, min(count, len(cases)))
+        left_out |= {*cases} - {*kept}
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -100,6 +100,7 @@ def test_functions_are_near_torchs(dtype: torch.dtype, usual: Chosen) -> None:
     assert wrong == []
 
 
+@pytest.mark.sample(2)
 @of_both
 @pytest.mark.parametrize("spread", [0.3, 30.0])
 def test_reductions_sum_in_single_precision(
@@ -121,6 +122,7 @@ def test_reductions_sum_in_single_precision(
     assert wrong == []
 
 
+@pytest.mark.sample(2)
 @of_both
 @pytest.mark.parametrize("by_library", [True, False])
 def test_products_sum_in_single_precision(
@@ -213,6 +215,7 @@ def test_large_sums_overflow_as_torchs_do(dtype: torch.dtype) -> None:
     assert found(x)[1].isfinite().all() == (dtype is torch.float16)
 
 
+@pytest.mark.sample(1)
 @of_both
 def test_random_graphs_are_eager(
     request: pytest.FixtureRequest, dtype: Any, whole: bool

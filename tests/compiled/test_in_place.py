@@ -161,6 +161,7 @@ def compare(function: Function, *arguments: Tensor) -> Counter[str]:
     return Counter(step["kind"] for step in tile_graph["steps"])
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("name", CASES)
 def test_kernels(name: str) -> None:
     function, arguments, most = CASES[name]
@@ -169,6 +170,7 @@ def test_kernels(name: str) -> None:
     assert steps["generated"] <= most
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", MOVES)
 def test_moves(name: str, dtype: torch.dtype) -> None:

@@ -99,6 +99,7 @@ def test_numbers_become_elements(dtype: torch.dtype, whole: bool) -> None:
     assert wrong == {}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "dtype", [torch.bool, torch.int32, torch.int64, torch.float64], ids=str
 )

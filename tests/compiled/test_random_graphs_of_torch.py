@@ -20,6 +20,7 @@ LARGE_GRAPHS = (1, 3)
 BRANCHED_GRAPHS = (1, 3)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("make", "usual"),
     [

@@ -98,6 +98,7 @@ def differences(
     return {name: text for name, text in named.items() if text}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_elements(dtype: torch.dtype) -> None:
     x = torch.tensor(VALUES, dtype=dtype)
@@ -106,6 +107,7 @@ def test_elements(dtype: torch.dtype) -> None:
     assert differences(OF_TWO, left, right) == {}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str
 )

@@ -195,6 +195,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_kernel_gives_what_torch_gives(case: Case, build_template) -> None:
     inputs = case.inputs()

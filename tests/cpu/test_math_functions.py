@@ -78,6 +78,7 @@ def test_error_and_special_values(name: str, build) -> None:
     assert error[finite].max() <= BOUNDS[name]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", BOUNDS)
 def test_scalars_and_short_vectors_give_the_same(name: str, build) -> None:
     long = build(KERNEL.format(n=64, name=name))

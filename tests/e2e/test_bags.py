@@ -166,6 +166,7 @@ def ragged(
     ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("dtype", "kind", "last"),
     [

@@ -76,6 +76,7 @@ MEMBERS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", MEMBERS)
 @pytest.mark.parametrize("rows", [5, 640])
 @pytest.mark.usefixtures("threads")
@@ -131,6 +132,7 @@ PARTS: dict[str, tuple[tuple[int, ...], Callable[[Tensor], Any]]] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("name", "make", "made"),
     [

@@ -83,6 +83,7 @@ WINDOWS: dict[str, Callable[[Tensor], Tensor]] = {
 IMAGES = ((2, 4, 14, 37), (1, 4, 21, 18))
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("name", WINDOWS)
 def test_a_window_between_products(name: str, compiled: Compile, whole: bool) -> None:
     number = [*WINDOWS].index(name) % len(IMAGES)

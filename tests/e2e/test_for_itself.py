@@ -92,6 +92,7 @@ _ERRORS: dict[str, tuple[Callable[[Tensor], Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("name", _ERRORS)
 def test_operators_raise_what_they_raise_in_eager_torch(

@@ -81,6 +81,7 @@ def launches(artifact: Any) -> int:
     return sum(isinstance(step, KernelStep) for step in artifact.program.steps)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("module", [Mixed(), Levels()], ids=["mixed", "levels"])
 def test_joint_launches_have_the_bits_of_launches_apart(module: nn.Module) -> None:

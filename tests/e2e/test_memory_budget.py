@@ -100,8 +100,9 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], str]] = {
     "nearest": (lambda: Skips(interpolated("nearest"), 4, 6), (1, 3, 48, 64), "110kB"),
     "batches": (Residual, (4, 3, 40, 36), "90kB"),
 }
-# Planned for as long as all others together: for `--whole`.
+# Planned for as long as all others together.
 DEEP = {"deep": (lambda: Skips(transposed, 4, 6, 8), (1, 3, 64, 48), "120kB")}
+NAMES = [*CASES, *(pytest.param(name, marks=pytest.mark.whole) for name in DEEP)]
 
 
 def memory_of(traced: Any) -> dict[str, Any]:
@@ -111,12 +112,9 @@ def memory_of(traced: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", [*CASES, *DEEP])
-def test_results_are_those_of_eager(
-    name: str, same: Callable[..., None], whole: bool
-) -> None:
-    if name in DEEP and not whole:
-        pytest.skip("a case of `--whole`")
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("name", NAMES)
+def test_results_are_those_of_eager(name: str, same: Callable[..., None]) -> None:
     make, shape, budget = {**CASES, **DEEP}[name]
     model = make().eval()
     traced = trace(model, memory_budget=budget)
@@ -156,6 +154,7 @@ def test_a_budget_that_no_plan_keeps_is_told_and_eager_runs(
     assert "memory-budget" in traced.explain()
 
 
+@pytest.mark.whole
 def test_torch_compile_takes_the_budget_and_runs_nothing_before() -> None:
     torch._dynamo.reset()
     model = Residual().eval()

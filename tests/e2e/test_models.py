@@ -15,8 +15,6 @@ from magweld.frontend import Traced, trace
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def models(monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -43,6 +41,7 @@ def assert_close(result: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(result, expected, rtol=0.0, atol=1e-5 * scale)
 
 
+@pytest.mark.whole
 @torch.no_grad()
 def test_an_image_model(models: Any) -> None:
     model = models.load_image_model("resnet18")

@@ -147,6 +147,7 @@ def results_of(program, x):
     return list(found) if isinstance(found, tuple) else [found]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_results_are_those_of_eager(program):
     compiled = compiled_of(program)
@@ -180,6 +181,7 @@ def view_in_front(x):
     return v
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("program", [view_or_product, view_in_front])
 def test_a_view_that_may_be_a_result_stays_one(program):
     compiled = compiled_of(program)

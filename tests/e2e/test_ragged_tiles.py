@@ -76,6 +76,7 @@ def threads(request: pytest.FixtureRequest) -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("name", CASES)
 def test_is_eager(name: str) -> None:
     eager, inputs = CASES[name]

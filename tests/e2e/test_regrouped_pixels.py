@@ -25,6 +25,7 @@ def phases(x: Tensor) -> Tensor:
     return y.reshape(n, 4, h * w // 4, c)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("function", [patches, phases])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32])
 @pytest.mark.parametrize("shape", [(2, 48, 32, 32), (1, 19, 6, 54), (3, 8, 2, 16)])

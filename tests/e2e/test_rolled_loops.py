@@ -61,6 +61,7 @@ def newton(count: int) -> Callable[..., Tensor]:
     return function
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 17, 61, 128])
 def test_elementwise_iterations(count: int) -> None:
     a, y = torch.rand(8, 40) + 1, torch.rand(8, 40) * 0.3
@@ -85,6 +86,7 @@ def lstm(count: int) -> Any:
     return compiled(cells, torch.randn(3, count, 20), cell=nn.LSTMCell(20, 24))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("count", [1, 3, 17, 72])
 def test_lstm_cells(count: int) -> None:
     module, artifact = lstm(count)
@@ -155,6 +157,7 @@ def test_some_results_leave() -> None:
     assert loops_of(artifact)
 
 
+@pytest.mark.whole
 def test_a_loop_reads_the_results_of_another() -> None:
     def function(layers: Any, x: Tensor) -> Tensor:
         rows: Any = x.unbind(1)
@@ -173,6 +176,7 @@ def test_a_loop_reads_the_results_of_another() -> None:
     assert len(loops_of(artifact)) == 2
 
 
+@pytest.mark.whole
 def test_two_layers_in_one_iteration() -> None:
     def function(layers: Any, x: Tensor) -> Tensor:
         a = b = x.new_zeros(x.shape[1], 12)
@@ -188,6 +192,7 @@ def test_two_layers_in_one_iteration() -> None:
     assert len(loops_of(artifact)) == 1
 
 
+@pytest.mark.whole
 def test_slices_at_two_distances() -> None:
     def function(layers: Any, x: Tensor) -> Tensor:
         h = x[0]
@@ -283,6 +288,7 @@ def test_what_is_two_iterations_back_is_carried() -> None:
     assert len(loop.fed_by) == 2
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("function", [changed_constant, irregular_rows, reordered])
 def test_near_misses_stay(function: Callable[..., Tensor]) -> None:
     x = torch.rand(64, 6) + 0.5

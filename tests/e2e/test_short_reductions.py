@@ -67,6 +67,7 @@ CASES: dict[str, Case] = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_those_of_eager(name: str) -> None:
     function, inputs = CASES[name]

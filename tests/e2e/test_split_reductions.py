@@ -86,6 +86,7 @@ CASES: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", CASES)
 def test_no_further_from_double_than_eager(device: str, name: str) -> None:
     function, arguments = CASES[name]
@@ -119,6 +120,7 @@ EXACT: dict[str, tuple[Callable[[Tensor], Tensor], torch.dtype]] = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", EXACT)
 def test_equal_to_eager(device: str, name: str) -> None:
     function, dtype = EXACT[name]

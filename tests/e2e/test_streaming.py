@@ -94,6 +94,7 @@ def check(
     torch.testing.assert_close(got, again, rtol=0, atol=0, equal_nan=True)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CASES)
 def test_attention(device: str, name: str) -> None:
     function, mask = CASES[name]

@@ -106,6 +106,7 @@ def train(call: Any, optimizer: Any, x: Tensor, seed: int) -> list[Any]:
     return [scores, *others, loss, torch.get_rng_state()]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", CASES)
 def test_models_train_in_compiled_code(name: str) -> None:
     make, data, through_torch = CASES[name]

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from magweld.frontend import trace
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "name", ["aot_eager", "aot_eager_decomp_partition", "eager_noexcept", "inductor"]
 )

@@ -30,6 +30,7 @@ PARTS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("fill", FILLS)
 @pytest.mark.parametrize("part", PARTS)
 def test_fills_draw_as_eager_does(fill: str, part: str) -> None:

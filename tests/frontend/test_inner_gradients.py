@@ -153,6 +153,7 @@ def run(program: Program, *inputs: Tensor) -> tuple[Any, Tensor, list[Tensor]]:
     return program(*given), torch.get_rng_state(), [x.detach() for x in given]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", WHOLE)
 def test_gradients_of_what_the_program_makes_are_compiled(name: str) -> None:
     traced = trace(WHOLE[name], compile="now")
@@ -267,6 +268,7 @@ def step(model: Program, module: nn.Module, x: Tensor) -> tuple[Any, list[Any]]:
 TRAINED = (Residual, Penalty, EnergyAndForces, InnerStep, Detached, Freed)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", TRAINED)
 def test_training_through_gradients_gives_the_gradients_of_eager(
     kind: type[nn.Module],

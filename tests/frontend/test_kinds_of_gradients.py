@@ -110,6 +110,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("function", "use"), CASES, ids=lambda one: getattr(one, "__name__", "")
 )

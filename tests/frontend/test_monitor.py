@@ -70,6 +70,7 @@ def test_on_this_interpreter(script):
     assert run_script(sys.executable, script) == f"ok {tuple(sys.version_info[:2])}\n"
 
 
+@pytest.mark.sample(2)
 @SCRIPTS
 @pytest.mark.parametrize("version", [(3, 12), (3, 13), (3, 14)])
 def test_on_another_interpreter(script, version):

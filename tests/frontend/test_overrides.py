@@ -117,6 +117,7 @@ def check(use: Use, objects: list[Any]) -> None:
         assert torch.equal(found, expected), (obj, fast.explain())
 
 
+@pytest.mark.sample(30)
 @pytest.mark.parametrize("names", [*((name,) for name in DICTS), DICTS])
 @pytest.mark.parametrize("use", DICT_USES)
 def test_dicts(use: str, names: tuple[str, ...]) -> None:
@@ -126,6 +127,7 @@ def test_dicts(use: str, names: tuple[str, ...]) -> None:
     check(DICT_USES[use], [cls(content) for content in contents])
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("names", [*((name,) for name in LISTS), LISTS])
 @pytest.mark.parametrize("use", LIST_USES)
 def test_lists(use: str, names: tuple[str, ...]) -> None:
@@ -135,6 +137,7 @@ def test_lists(use: str, names: tuple[str, ...]) -> None:
     check(LIST_USES[use], [cls(content) for content in contents])
 
 
+@pytest.mark.sample(27)
 @pytest.mark.parametrize("kind", [int, float])
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("use", NUMBER_USES)
@@ -161,6 +164,7 @@ PAIRS: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
+@pytest.mark.sample(25)
 @pytest.mark.parametrize("refuses", [False, True])
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("kind", PAIRS)

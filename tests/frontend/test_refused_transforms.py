@@ -182,6 +182,7 @@ def asked(where: Where, nth: Nth) -> Iterator[None]:
         yield
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("way", WAYS)
 def test_torch_is_as_before_where_a_recording_ends_in_a_transform(

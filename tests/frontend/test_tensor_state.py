@@ -242,6 +242,7 @@ def written_behind_a_break(x, index):
     return y[index]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
 @pytest.mark.parametrize("program", [rows_of_what_is_written, written_behind_a_break])
 def test_tensors_without_versions_are_put_back(program, mode):

@@ -96,6 +96,7 @@ def results(program: Callable[..., Any]) -> list[Any]:
     return found
 
 
+@pytest.mark.sample(15)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("backend", ["eager", "magweld"])
 def test_a_transform_belongs_to_the_graph(name: str, backend: str) -> None:

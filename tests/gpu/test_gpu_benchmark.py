@@ -272,6 +272,7 @@ def launches_of(packed: Any) -> Any:
 
 
 # A stream in registers, and a product that a library computes as well.
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "dtype", "calls"),
     [("long-attention", "f16", "batch_matmul"), ("linear-add-norm", "f32", "matmul")],

@@ -116,6 +116,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_kernel_gives_what_torch_gives(case: Case, build, run) -> None:
     generator = torch.Generator().manual_seed(

@@ -138,6 +138,7 @@ def count(module: ir.Module, instruction: str) -> int:
     return str(module).count(f'call_intrinsic "{instruction}')
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("family", "element"), CASES)
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)
 def test_interpreted_products_are_torchs(

@@ -50,6 +50,7 @@ def waits(module: ir.Module) -> list[nvvm.CpAsyncWaitGroupOp]:
     return operations_of(module.operation, nvvm.CpAsyncWaitGroupOp)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("element", ["f32", "f16", "bf16"])
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)

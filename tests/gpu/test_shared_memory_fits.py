@@ -50,10 +50,9 @@ def kernels(name: str, target: Target) -> Iterator[Any]:
         yield kernel
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", CASES)
-def test_kernels_fit(name: str, whole: bool) -> None:
-    if [*CASES].index(name) % 2 and not whole:
-        pytest.skip("a subgraph of `--whole`")
+def test_kernels_fit(name: str) -> None:
     target = parse_target(TARGET)
     capacity = target.device.level("shared").capacity
     with make_context(), ir.Location.unknown():

@@ -91,6 +91,7 @@ def loosened(pattern: re.Pattern[str], number: int) -> Callable[[str], str]:
     return change
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("number", range(5))
 def test_waits_for_products_are_as_they_have_to_be(number: int) -> None:
     """Of the first scores, of sums and scores in the loop, of the last two sums."""
@@ -99,6 +100,7 @@ def test_waits_for_products_are_as_they_have_to_be(number: int) -> None:
         check(CASES["wide"], "bf16", TARGET, run)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("stages", [2, 3])
 @pytest.mark.parametrize("number", range(4))
 def test_waits_for_copies_are_as_they_have_to_be(number: int, stages: int) -> None:
@@ -139,6 +141,7 @@ def of_phase_before(number: int) -> Callable[[str], str]:
     return change
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("number", range(6))
 def test_waits_for_boxes_are_as_they_have_to_be(number: int) -> None:
     """Of the first keys, of both in the loop, of the last values, of what is left."""

@@ -58,6 +58,7 @@ def products(module: ir.Module) -> list[nvvm.WgmmaMmaAsyncOp]:
     return operations_of(module.operation, nvvm.WgmmaMmaAsyncOp)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("element", ["f16", "bf16"])
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)
 def test_products_are_torchs(product: Product, element: str, context: None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import test_bags
 import test_gathers
 import test_layers
@@ -30,7 +29,6 @@ TABLES = [
 ]
 
 
-@pytest.mark.slow
 def test_every_generated_operator_is_compared_with_torch(record: Any) -> None:
     seen = set()
     for table in TABLES:

@@ -148,6 +148,7 @@ GENERATED: dict[str, Case] = {
 }
 
 
+@pytest.mark.sample(19)
 @pytest.mark.parametrize("name", GENERATED)
 def test_layer_is_generated(check: Any, name: str) -> None:
     function, inputs = GENERATED[name]

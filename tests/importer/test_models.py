@@ -20,8 +20,6 @@ from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
 from magweld.passes.graph.simplify_generic import SimplifyGeneric
 from magweld.passes.ir.utils import operations_of
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def torchvision_operators() -> Iterator[None]:

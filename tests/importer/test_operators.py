@@ -73,6 +73,7 @@ UNARY: dict[str, Function] = {
 }
 
 
+@pytest.mark.sample(54)
 @pytest.mark.parametrize("name", UNARY)
 @pytest.mark.parametrize("values", [X, X.double(), SPECIAL], ids=["f32", "f64", "edge"])
 def test_unary(check: Any, name: str, values: torch.Tensor) -> None:

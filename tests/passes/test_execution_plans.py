@@ -56,6 +56,7 @@ def promises_kept(module: ir.Module) -> int:
     return len(promised)
 
 
+@pytest.mark.sample(15)
 @pytest.mark.parametrize("choice", [None, "first"])
 @pytest.mark.parametrize("path", sorted(GRAPHS.glob("*.mlir")), ids=lambda p: p.stem)
 def test_places_are_the_promised_footprint(

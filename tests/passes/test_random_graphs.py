@@ -9,16 +9,12 @@ import pytest
 from random_graphs import random_module
 from test_tiled_numerics import CHOICES, RAGGED, Lower, steps
 
-# Each size and choice of tiles three times.
-USUAL = 24
 
-
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("seed", range(40))
 def test_tiled_is_untiled(
-    seed: int, lower: Lower, evaluate: Any, inputs_of_main: Any, whole: bool
+    seed: int, lower: Lower, evaluate: Any, inputs_of_main: Any
 ) -> None:
-    if seed >= USUAL and not whole:
-        pytest.skip("a case of `--whole`")
     text = random_module(seed, operations=4 + seed % 8)
     plain = lower(text, [])
     inputs = inputs_of_main(plain)

@@ -56,7 +56,7 @@ def test_garbled_ir_ends_in_an_error(tmp_path: Path, whole: bool) -> None:
     source = lit.read_bytes().split(b"// -----")[0]
     source = source[source.rindex(b"func.func @") :]
     generator = random.Random(2)
-    count = 200 if whole else 50
+    count = 200 if whole else 20
     for number in range(count):
         start, length = generator.randrange(len(source)), generator.randrange(40)
         piece = bytes(generator.choice(b'%@#!(){}<>:,"x0 ') for _ in range(3))
@@ -80,7 +80,7 @@ def test_garbled_pipelines_never_reach_native_code(good: Path, whole: bool) -> N
         "fold-transpose sparsifier gpu-lower-to-nvvm-pipeline convert-func-to-llvm "
         "one-shot-bufferize max-iterations=3 ( ) ( ) { } , , ="
     ).split()
-    count = 400 if whole else 100
+    count = 400 if whole else 40
     done = fuzz(
         f"[['--pass-pipeline=' + ''.join(generator.choices({words!r}, k=n % 8)), "
         f"{str(good)!r}] for n in range({count})]"
