@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType, NoneType
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -17,6 +17,7 @@ import torch.utils.checkpoint as module
 from torch import fx
 from torch.utils import _pytree as pytree
 
+from magweld.frontend.annotations.effects import repeat_warning
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Annotation, Entries, NativeCall, Use
 from magweld.frontend.monitor.code_table import SUSPENDABLE
@@ -31,6 +32,7 @@ from magweld.frontend.session.session import Session
 from magweld.frontend.state.contents import read_item
 from magweld.frontend.state.mro import find_in_mro
 from magweld.frontend.state.nodes import Node
+from magweld.frontend.state.steps import Call, Constant
 from magweld.graphs.autocast import SWITCHES
 from magweld.graphs.checkpoints import Part, note_part
 
@@ -52,13 +54,13 @@ class _Given(NamedTuple):
     Attributes:
         function: What is checkpointed.
         args: What it takes.
-        reentrant: Which of torch's two ways is taken.
+        reentrant: Which of torch's two ways is taken; None if torch chooses, and warns.
         preserves: Whether it draws the same random numbers when it runs anew.
     """
 
     function: Any
     args: tuple[Any, ...]
-    reentrant: bool
+    reentrant: bool | None
     preserves: bool
 
 
@@ -74,9 +76,9 @@ def _given(call: NativeCall) -> _Given:
             raise _refused(f"with {name}")
     reentrant, keywords = given["use_reentrant"], dict(given["kwargs"])
     preserves = keywords.pop(_PRESERVES, True)
-    if type(reentrant) is not bool or type(preserves) is not bool:
-        raise _refused("without use_reentrant")
-    if keywords and reentrant:
+    if type(reentrant) not in (bool, NoneType) or type(preserves) is not bool:
+        raise _refused("with an object for a flag")
+    if keywords and reentrant is not False:
         raise _refused("that raises")
     args = (*given["args"], *keywords.values())
     return _Given(given["function"], args, reentrant, preserves)
@@ -86,6 +88,7 @@ def _checkpoint(observer: Observer, call: NativeCall) -> None:
     """`torch.utils.checkpoint.checkpoint`."""
     given, session = _given(call), observer.session
     _check(session, given)
+    _note_warnings(observer, given)
     for name, value in call.kwargs.items():
         if name in _SIGNATURE.parameters or name == _PRESERVES:
             read_value(observer, value)
@@ -127,17 +130,48 @@ def _check(session: Session, given: _Given) -> None:
         raise _refused("in a branch")
     if vars(module)[_DEBUG] is not None:
         raise _refused("with debug")
-    if torch.is_grad_enabled() and given.reentrant:
+    if torch.is_grad_enabled() and given.reentrant is not False:
         # Its function runs twice in different modes, which it may ask for.
         raise _refused("with use_reentrant=True and gradients")
     with torch._C.DisableTorchFunction():
         tensors = [x for x in pytree.tree_leaves(given.args) if torch.is_tensor(x)]
         kinds = {x.device.type for x in tensors} - {"cpu"}
-        needs = any(torch.is_tensor(x) and x.requires_grad for x in given.args)
-    if given.reentrant and not needs:
-        raise _refused("of what needs no gradients, which warns")
     if len(kinds) > 1:
         raise _refused("on several devices, which warns")
+
+
+def _note_warnings(observer: Observer, given: _Given) -> None:
+    """Have a hit warn as torch does where no gradients are recorded."""
+    if given.reentrant is False:
+        return
+    with torch._C.DisableTorchFunction():
+        tensors = [x for x in given.args if torch.is_tensor(x)]
+        needs = any(x.requires_grad for x in tensors)
+    for tensor in tensors:
+        # Whether it needs gradients is guarded also where nothing computes with it.
+        observer.session.operators.read_form(tensor)
+    if given.reentrant and needs:
+        return
+    parts = (Constant(needs),)
+    step = Call(warn_of_checkpoint, Constant(given.reentrant), parts)
+    repeat_warning(observer, step, UserWarning)
+
+
+def warn_of_checkpoint(reentrant: bool | None, needs: bool) -> None:
+    """Have torch warn as it does of a checkpoint, at the same lines of its own.
+
+    Args:
+        reentrant: What the program has passed as `use_reentrant`.
+        needs: Whether an argument needs gradients.
+    """
+    with torch.no_grad():
+        args = (torch.empty(0, requires_grad=True),) if needs else ()
+        keywords: dict[str, Any] = {_PRESERVES: False}
+        module.checkpoint(_compute_nothing, *args, use_reentrant=reentrant, **keywords)
+
+
+def _compute_nothing(*args: torch.Tensor) -> None:
+    """Stands for the function of a checkpoint."""
 
 
 def function_of(function: Any) -> FunctionType:

@@ -240,7 +240,6 @@ def _warn(observer: Observer, call: NativeCall) -> None:
     known = type(message) is str and is_class(category) and type(level) is int
     if not known or given.get("source") is not None or given.keys() - set(names):
         raise StopRecordingError("native-call", "warn with an object")
-    _check_untouched(observer, warnings, sys)
     frame: types.FrameType | None = observer.frame
     for _ in range(level - 1):
         frame = None if frame is None else frame.f_back
@@ -248,10 +247,24 @@ def _warn(observer: Observer, call: NativeCall) -> None:
         raise StopRecordingError("native-call", "warn from outside of the program")
     place = (frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
     parts = tuple(map(Constant, (category, *place)))
-    step = Call(warn_again, Constant(message), parts)
-    _repeat(observer, step, warns_plainly, category)
+    repeat_warning(observer, Call(warn_again, Constant(message), parts), category)
     # The hooks that show it may be Python code.
     observer.session.opaque_caller = observer
+
+
+def repeat_warning(observer: Observer, step: Call, category: type[Warning]) -> None:
+    """Have a hit warn as native code, or code that is not observed, is about to.
+
+    Args:
+        observer: Of the frame that calls it.
+        step: What warns of the same at the same place.
+        category: Class of the warning.
+
+    Raises:
+        StopRecordingError: What takes it may look at the program or raise.
+    """
+    _check_untouched(observer, warnings, sys)
+    _repeat(observer, step, warns_plainly, category)
 
 
 def log_again(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import torch
 from halves import Halves, pair, same_state
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 from magweld.frontend import trace
 
@@ -122,6 +123,52 @@ def test_without_gradients_a_checkpoint_is_its_function(
             torch.testing.assert_close(traced(x), program(x))
     assert traced.breaks == [], traced.explain()
     assert traced.stats()["hits"] == CALLS - 1, traced.explain()
+
+
+@pytest.mark.parametrize("reentrant", [None, True])
+def test_hits_warn_as_torch_does_of_a_checkpoint(reentrant: bool | None) -> None:
+    block = Block()
+
+    def program(x: Tensor, unused: Tensor) -> Tensor:
+        y = checkpoint(lambda x, y: block(x), x, unused, use_reentrant=reentrant)
+        layers = nn.Sequential(block, nn.Tanh())
+        return y + checkpoint_sequential(layers, 2, x, use_reentrant=reentrant)
+
+    def run(call: Callable[..., Tensor], x: Tensor, unused: Tensor) -> list[Any]:
+        with warnings.catch_warnings(record=True) as found, torch.no_grad():
+            warnings.simplefilter("always")
+            result = call(x, unused)
+        return [
+            result,
+            *((str(w.message), w.category, w.filename, w.lineno) for w in found or ()),
+        ]
+
+    traced = trace(program, backend="eager")
+    plain, needs = torch.ones(6), torch.ones(6, requires_grad=True)
+    texts = []
+    for unused in (plain, plain, needs, needs, plain):
+        x = torch.randn(5, 6)
+        expected, found = run(program, x, unused), run(traced, x, unused)
+        torch.testing.assert_close(found[0], expected[0])
+        assert found[1:] == expected[1:]
+        texts.append(found[1:])
+    assert texts[0] != texts[2]
+    assert traced.breaks == [], traced.explain()
+    assert traced.stats()["hits"] == 3, traced.explain()
+
+
+def test_a_checkpoint_warns_in_vain_where_warnings_are_errors() -> None:
+    block, x = Block(), torch.randn(5, 6)
+    traced = trace(lambda x: checkpoint(block, x, use_reentrant=True), backend="eager")
+    with torch.no_grad():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            traced(x)
+            assert traced(x).shape == (5, 6)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(UserWarning, match="None of the inputs"):
+                traced(x)
 
 
 def test_what_the_function_reads_is_guarded() -> None:
