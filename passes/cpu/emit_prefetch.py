@@ -20,6 +20,8 @@ from magweld.passes.tiling.first_cache import LINE_BYTES, SETS, WAYS
 PRODUCTS = 3
 # Into the second cache: a panel is more than the first one holds.
 LOCALITY = 2
+# Into the first cache: what is read as soon as the register tile is done.
+NEAREST = 3
 
 
 class Prefetch(Protocol):
@@ -81,7 +83,7 @@ class NextPanel:
         """See `Prefetch`."""
         moved = step.times(self.down)
         for start in starts:
-            _fetch(self.source, start.plus(moved))
+            fetch_line(self.source, start.plus(moved))
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class NextRows:
         row = Index(arith.andi(step.emit(), last))
         moved = step.plus(row.times(self.pitch - 1))
         for start in starts:
-            _fetch(self.source, start.plus(moved))
+            fetch_line(self.source, start.plus(moved))
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ class NextDots:
         is_second = Index(arith.divui(second, index_constant(width)))
         moved = line.plus(is_second.times(len(starts) * self.pitch))
         for start in starts:
-            _fetch(self.source, start.plus(moved))
+            fetch_line(self.source, start.plus(moved))
 
 
 def next_dots(
@@ -200,12 +202,13 @@ def next_dots(
     return next(found, None)
 
 
-def _fetch(source: FlatBuffer, index: Index) -> None:
+def fetch_line(source: FlatBuffer, index: Index, locality: int = LOCALITY) -> None:
+    """Emit the prefetch of the line of an element, by default to the second cache."""
     memref.PrefetchOp(
         source.view,
         [index.emit()],
         isWrite=False,
-        localityHint=LOCALITY,
+        localityHint=locality,
         isDataCache=True,
     )
 

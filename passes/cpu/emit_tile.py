@@ -89,6 +89,9 @@ class TileEmitter:
         state: State = []
         for point in points:
             state += self._initial(point)
+        if self.work.finish is not None and not self.across:
+            along = [dict(zip(self.cursor.parallel, p, strict=True)) for p in points]
+            self.work.finish.fetch(self.cursor, along)
         state = self._emit_reductions(0, points, state)
         width = len(state) // len(points)
         if self.work.finish is not None:

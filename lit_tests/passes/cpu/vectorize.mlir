@@ -209,6 +209,79 @@ func.func @few_rows(%w: memref<64x128xf32>, %x: memref<128x48xf32>, %z: memref<6
   return
 }
 
+// What is added behind the sums comes from far away: it is fetched before the products of
+// the register tile, a line for each of its vectors, and only once.
+// CHECK-LABEL: func.func @residual(
+// CHECK-SAME:      %{{.+}}: memref<48x64xf32>, %{{.+}}: memref<64x192xf32>, %[[R:.+]]: memref<48x192xf32>,
+// CHECK:         %[[FLAT:.+]] = memref.reinterpret_cast %[[R]] to offset: [0], sizes: [9216], strides: [1]
+// CHECK:         scf.for
+// CHECK:           scf.for
+// CHECK-COUNT-24:    memref.prefetch %[[FLAT]][%{{.+}}], read, locality<3>, data
+// CHECK:             scf.for
+// CHECK-NOT:         locality<3>
+// NARROW-LABEL: func.func @residual(
+// NARROW-COUNT-12: memref.prefetch %{{.+}}, read, locality<3>, data
+// NARROW-NOT:      locality<3>
+func.func @residual(%x: memref<48x64xf32>, %w: memref<64x192xf32>, %r: memref<48x192xf32>, %z: memref<48x192xf32>) attributes {tile_graph.kernel} {
+  %s = memref.alloc() : memref<48x192xf32>
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<48x64xf32>, memref<64x192xf32>) outs(%s : memref<48x192xf32>) attrs = {magweld.sweep = 0 : i64} {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  linalg.generic {indexing_maps = [#row, #row, #row], iterator_types = ["parallel", "parallel"]} ins(%s, %r : memref<48x192xf32>, memref<48x192xf32>) outs(%z : memref<48x192xf32>) attrs = {magweld.sweep = 0 : i64} {
+  ^bb0(%p: f32, %q: f32, %old: f32):
+    %0 = arith.addf %p, %q : f32
+    linalg.yield %0 : f32
+  }
+  memref.dealloc %s : memref<48x192xf32>
+  return
+}
+
+// Eight steps are too few for that; the first cache holds 12 KiB.
+// CHECK-LABEL: func.func @short_sums(
+// CHECK-NOT:     locality<3>
+// NARROW-LABEL: func.func @short_sums(
+// NARROW-NOT:      locality<3>
+func.func @short_sums(%x: memref<48x8xf32>, %w: memref<8x192xf32>, %r: memref<48x192xf32>, %z: memref<48x192xf32>) attributes {tile_graph.kernel} {
+  %s = memref.alloc() : memref<48x192xf32>
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<48x8xf32>, memref<8x192xf32>) outs(%s : memref<48x192xf32>) attrs = {magweld.sweep = 0 : i64} {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  linalg.generic {indexing_maps = [#row, #row, #row], iterator_types = ["parallel", "parallel"]} ins(%s, %r : memref<48x192xf32>, memref<48x192xf32>) outs(%z : memref<48x192xf32>) attrs = {magweld.sweep = 0 : i64} {
+  ^bb0(%p: f32, %q: f32, %old: f32):
+    %0 = arith.addf %p, %q : f32
+    linalg.yield %0 : f32
+  }
+  memref.dealloc %s : memref<48x192xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @near_residual(
+// CHECK-NOT:     locality<3>
+// NARROW-LABEL: func.func @near_residual(
+// NARROW-NOT:      locality<3>
+func.func @near_residual(%x: memref<48x64xf32>, %w: memref<64x64xf32>, %r: memref<48x64xf32>, %z: memref<48x64xf32>) attributes {tile_graph.kernel} {
+  %s = memref.alloc() : memref<48x64xf32>
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<48x64xf32>, memref<64x64xf32>) outs(%s : memref<48x64xf32>) attrs = {magweld.sweep = 0 : i64} {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  linalg.generic {indexing_maps = [#row, #row, #row], iterator_types = ["parallel", "parallel"]} ins(%s, %r : memref<48x64xf32>, memref<48x64xf32>) outs(%z : memref<48x64xf32>) attrs = {magweld.sweep = 0 : i64} {
+  ^bb0(%p: f32, %q: f32, %old: f32):
+    %0 = arith.addf %p, %q : f32
+    linalg.yield %0 : f32
+  }
+  memref.dealloc %s : memref<48x64xf32>
+  return
+}
+
 // The tile has made these: they are no argument.
 // CHECK-LABEL: func.func @near_rows(
 // CHECK-NOT:     memref.prefetch
