@@ -62,7 +62,7 @@ class Arrays:
             return func, args, kwargs
         self._read(data[0])
         if is_array(data[0]) and _is_view(result, data[0]):
-            self._share(result, data[0])
+            self.lend(result, data[0])
         if not _is_listed(result):
             return ConstantTensor(result), (), {}
         maker = torch.Tensor.new_tensor if like else torch.tensor
@@ -93,7 +93,8 @@ class Arrays:
             if stays and storage in outputs:
                 raise StopRecordingError("result-object", "a tensor of an array")
 
-    def _share(self, tensor: torch.Tensor, array: Any) -> None:
+    def lend(self, tensor: torch.Tensor, array: Any) -> None:
+        """Take note that a tensor and an array share memory."""
         self._shared.append((tensor, array))
         self._graph.lent.setdefault(id(owner_of(array)), False)
 

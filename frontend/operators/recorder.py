@@ -34,6 +34,7 @@ from magweld.frontend.operators.opaque_operator import (
 from magweld.frontend.operators.predicates import (
     Predicate,
     build_predicate,
+    is_constant,
     is_value,
 )
 from magweld.frontend.operators.recording import Recording
@@ -41,6 +42,7 @@ from magweld.frontend.operators.targets import create_node
 from magweld.frontend.operators.tensors import PLAIN_TENSORS
 from magweld.frontend.operators.warned import WarningWatch
 from magweld.frontend.operators.watch import OperatorWatch
+from magweld.frontend.state.natives import is_array
 from magweld.required_truth import REQUIRE_TRUTH
 from magweld.storages import is_alias, storage_of
 
@@ -289,6 +291,8 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             raise StopRecordingError("tensor-value", name)
         if name == "one_hot" and given_size(node, name):
             self._check_classes(node, args[0], given_size(node, name))
+        if self._lends(node, name, args, result):
+            return
         if kind is CallKind.VALUE or (self.watch.reads and _is_value(result)):
             self._tested = args[0] if name == "__bool__" else None
             self._read_value(node, "tensor-value", result)
@@ -296,6 +300,21 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         if self.watch.numbers and not self._may_become_control():
             write_numbers(self, self._memory(), made[0], node)
         self._keep(node, kind, name, result)
+
+    def _lends(self, node: fx.Node, name: str, args: Any, result: Any) -> bool:
+        """Return whether a call gives an array whose numbers the program alone decides.
+
+        It is made by the run, then, and as good as any other of equal content as long
+        as nothing writes to the memory that it shares.
+        """
+        if name != "numpy" or not is_array(result) or self._session.in_branch:
+            return False
+        if not is_constant(self.graph, node, self._memory()):
+            return False
+        self.graph.erase_node(node)
+        self.tensors.arrays.lend(args[0], result)
+        self._session.graph.adopt(result)
+        return True
 
     def _may_become_control(self) -> bool:
         """Return whether operators belong to what may be a branch or loop at the end.

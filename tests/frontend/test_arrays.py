@@ -86,6 +86,75 @@ def test_memory_that_arrays_and_tensors_share(checker, function):
         assert check(X) not in ("record", "hit"), check.traced.explain()
 
 
+def _lowest(x):
+    kind = torch.tensor(0, dtype=x.dtype).numpy().dtype
+    return x.masked_fill(x > 2, float(np.finfo(kind).min))
+
+
+def _numbers(x):
+    array = torch.arange(4)[1:].numpy()
+    return x + np.sum(array) + torch.from_numpy(array)[1] + array.shape[0]
+
+
+def _of_a_size(x):
+    return x + torch.zeros(2, x.size(0)).numpy().shape[1]
+
+
+@pytest.mark.parametrize("function", [_lowest, _numbers, _of_a_size])
+def test_an_array_of_a_tensor_that_the_program_decides(checker, function):
+    check = checker(function)
+    assert check(X.clone()) == "record", check.traced.explain()
+    assert check(X + 1.0) == "hit", check.traced.explain()
+    assert check((X + 1.0).double().repeat(2, 1)) == "record", check.traced.explain()
+    assert check.traced.breaks == [], check.traced.explain()
+
+
+def _written_tensor(x):
+    tensor = torch.arange(3.0)
+    array = tensor.numpy()
+    tensor += x[0]
+    return x + float(array[1])
+
+
+def _written_alias(x):
+    array = torch.arange(3.0).numpy()
+    torch.from_numpy(array).add_(x[0])
+    return x + float(array.sum())
+
+
+def _written_array(x):
+    tensor = torch.arange(3.0)
+    tensor.numpy()[1] = 7.0
+    return x + tensor
+
+
+def _returned_array(x):
+    return x, torch.arange(3.0).numpy()
+
+
+def _returned_tensor(x):
+    tensor = torch.arange(3.0)
+    return x + float(tensor.numpy()[1]), tensor
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        _written_tensor,
+        _written_alias,
+        _written_array,
+        _returned_array,
+        _returned_tensor,
+    ],
+)
+def test_memory_of_an_array_that_matters_is_refused(function):
+    traced = trace(function, backend="eager")
+    for step in range(4):
+        expected, found = function(X + step), traced(X + step)
+        assert repr(found) == repr(expected)
+    assert traced.breaks, traced.explain()
+
+
 def test_a_compiling_backend_leaves_large_arrays_to_torch():
     traced = trace(PROGRAMS["large"], backend=Halves())
     for _ in range(2):
