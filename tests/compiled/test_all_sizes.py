@@ -545,6 +545,14 @@ def test_a_cache_is_joined_on_the_addresses_of_a_call(
     loaded = [form.compiled.compiled.loaded for form in forms_of(sized)]
     assert loaded
     assert all(one.results_are_fresh for one in loaded)
+    assert all(one._whole_calls is not None for one in loaded), "calls are one function"
+    for length in (1, 7, 8, 9, 33):
+        inputs = cached(length, 1, size=size)
+        # The first call with a length goes step by step.
+        with torch.no_grad():
+            calls = [program(*inputs) for _ in range(4)]
+        for call in calls[1:]:
+            assert all(map(torch.equal, call, calls[0]))
     # Lengths come back once in a text, so about equal ones are timed together.
     races = [sized._race(sizes) for sizes in ((16, 17), (17, 18), (64, 65))]
     assert all(race.is_shared for race in races)

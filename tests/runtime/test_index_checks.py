@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -313,3 +314,56 @@ def test_a_truth_that_is_not_the_required_one_is_left_to_torch(truth: bool) -> N
     for given in (truth, not truth, truth):
         loaded([torch.tensor(given)])
     assert asked == [not truth]
+
+
+def test_checks_are_part_of_a_call_that_is_one_function(
+    affine: Any, build_object: Any
+) -> None:
+    """A check in front of each of two kernels; the second one is left to torch."""
+    kernels = (
+        affine("one", (0,), 5, 4, 1.0, 1.0),
+        affine("twice", (0,), 6, 4, 2.0),
+    )
+    values = (
+        Value((4,), "f32", Place.INPUT, 0),
+        Value((3,), "i64", Place.INPUT, 1),
+        Value((3,), "i32", Place.INPUT, 2),
+        Value((3,), "i64", Place.ADOPTED),
+        Value((3,), "i32", Place.ADOPTED),
+        Value((4,), "f32", Place.OUTPUT),
+        Value((4,), "f32", Place.OUTPUT),
+    )
+    steps = (
+        ExternalStep("first", (0, 1), (3,)),
+        replace(kernels[0].step, reads=(0, 3)),
+        ExternalStep("second", (0, 2), (4,)),
+        replace(kernels[1].step, reads=(0, 4)),
+    )
+    asked: list[str] = []
+
+    def run(node: str, tensors: Sequence[Tensor]) -> list[Tensor]:
+        asked.append(node)
+        raise IndexError(node)
+
+    checks = dict.fromkeys(("first", "second"), CHECK)
+    code = (build_object(kernels),)
+    whole = Program(values, steps, (5, 6), arena_bytes=0, objects=code)
+    loaded = LoadedProgram(whole, run, checks=checks)
+    x, right, wrong = torch.randn(4), torch.arange(3), torch.tensor([0, 4, 1])
+
+    def call(first: Tensor, second: Tensor) -> list[Tensor]:
+        return loaded([x, first, second.int()])
+
+    call(right, right)
+    bound = loaded._frames.take("")
+    assert loaded._whole_on(bound) is not None
+    for first, second, names in (
+        (right, wrong, ["second"]),
+        (wrong, right, ["first"]),
+        (wrong, wrong, ["first"]),
+    ):
+        asked.clear()
+        with pytest.raises(IndexError, match=names[0]):
+            call(first, second)
+        assert asked == names
+        assert all(map(torch.equal, call(right, right), (x + 1, 2 * x)))

@@ -124,7 +124,7 @@ def test_without_a_profiler_kernels_stay_one_call(
 ) -> None:
     loaded, x = LoadedProgram(program, no_externals), torch.randn(SHAPE)
     loaded([x])
-    (bound,) = loaded._idle[""]
+    (bound,) = loaded._frames._idle[""]
     assert len(bound.actions) == 1
     assert bound.named is None
     profiled(loaded, [x])

@@ -17,11 +17,12 @@ from torch.profiler import profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from magweld.artifact import Place, Program, Value
+from magweld.runtime import native_calls as calls
 from magweld.runtime import whole_calls
 from magweld.runtime.frame import RunExternal
 from magweld.runtime.machine import HOST
+from magweld.runtime.native_calls import native_calls
 from magweld.runtime.program import LoadedProgram
-from magweld.runtime.whole_calls import native_calls
 
 SHAPE = (4, 8)
 Build = Callable[[Sequence[Any]], bytes]
@@ -64,7 +65,7 @@ def expected(x: Tensor, y: Tensor) -> list[Tensor]:
 
 def is_whole(loaded: LoadedProgram) -> bool:
     """Whether calls are such functions."""
-    return loaded._take_frame(HOST.queue()).whole is not None
+    return loaded._whole_on(loaded._frames.take(HOST.queue())) is not None
 
 
 def test_results_are_new_each_time(loaded: LoadedProgram) -> None:
@@ -217,7 +218,7 @@ def test_other_programs_run_as_before(
 def test_where_torch_lacks_a_function_calls_run_as_before(
     monkeypatch: pytest.MonkeyPatch, program: Program, no_externals: RunExternal
 ) -> None:
-    monkeypatch.setattr(whole_calls, "_WRAP", "no_such_function")
+    monkeypatch.setattr(calls, "_WRAP", "no_such_function")
     assert native_calls.__wrapped__() is None
     monkeypatch.setattr(whole_calls, "native_calls", lambda: None)
     loaded = LoadedProgram(program, no_externals)

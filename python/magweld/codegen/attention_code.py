@@ -17,7 +17,11 @@ _JOIN: Final = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)
 
 
 class AttentionCode:
-    """The native code, in memory as long as this value."""
+    """The native code, in memory as long as this value.
+
+    Attributes:
+        join_address: The address of what `join` calls.
+    """
 
     @staticmethod
     def emit() -> bytes:
@@ -29,7 +33,8 @@ class AttentionCode:
         alone, joined = AttentionKernels.symbol, JoinedKernels.symbol
         self._objects = LoadedObjects([code], [alone, joined])
         self._run = WordsFunction(self._objects, alone)
-        self._join = _JOIN(self._objects.address(joined))
+        self.join_address = self._objects.address(joined)
+        self._join = _JOIN(self.join_address)
 
     def run(self, words: Sequence[int]) -> None:
         """Compute attention by all of its words, in their order."""

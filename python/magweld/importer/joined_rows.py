@@ -19,6 +19,7 @@ from torch import Tensor
 from torch._C._dynamo.guards import _empty_strided_cpu  # type: ignore[attr-defined]
 
 from magweld.codegen.attention_code import ATTENTION_CODE
+from magweld.codegen.call_words import BoundCode
 from magweld.importer.joined_blocks import (
     Attention,
     Block,
@@ -88,14 +89,27 @@ class JoinedRows:
         """
         self._join(table, ids)
 
+    def bound(self, ids: tuple[int, ...], threads: int) -> BoundCode:
+        """Return the code that `run` runs.
+
+        Args:
+            ids: As of `run`.
+            threads: Those that torch has.
+        """
+        words, (floats,) = self._bound(threads, ids)
+        return BoundCode(ATTENTION_CODE.loaded().join_address, words, floats)
+
     def _join(self, addresses: int | bytes, ids: Numbers) -> None:
-        threads = torch.get_num_threads() if self._is_shared else 1
-        held = self._held.get((threads, ids))
-        if held is None:
-            held = self._held[threads, ids] = self._words(threads, ids)
-        words, room = held
+        words, room = self._bound(torch.get_num_threads(), ids)
         memory = _empty_strided_cpu(room, (1,), torch.float32)
         ATTENTION_CODE.loaded().join(addresses, words, memory.data_ptr())
+
+    def _bound(self, threads: int, ids: Numbers) -> tuple[bytes, tuple[int]]:
+        used = threads if self._is_shared else 1
+        held = self._held.get((used, ids))
+        if held is None:
+            held = self._held[used, ids] = self._words(used, ids)
+        return held
 
     @cached_property
     def _is_shared(self) -> bool:

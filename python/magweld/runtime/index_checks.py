@@ -89,11 +89,18 @@ class _BoundCheck:
             for value_id in (target, *frame.layout.aliases[target]):
                 frame.table[value_id] = copy.data_ptr()
             copies.append(copy)
-        words = _words(frame.layout, step, check)
+        words = words_of(frame.layout, step, check)
         return cls(step, tuple(copies), words)
 
 
-def _words(layout: Layout, step: ExternalStep, check: NativeCheck) -> tuple[int, ...]:
+def words_of(layout: Layout, step: ExternalStep, check: NativeCheck) -> tuple[int, ...]:
+    """Return what native code reads of a check or order.
+
+    Args:
+        layout: The program.
+        step: Its step; `native_checks` has found it.
+        check: What it does.
+    """
     from magweld.runtime.index_scan import SCANS, WORDS
 
     target, *others = step.writes

@@ -329,8 +329,9 @@ class Checker:
     def __init__(self) -> None:
         code = emit_object(["".join((*_SCANS, _CHECK))], HostTarget.detect())
         self._objects = LoadedObjects([code], [_SYMBOL])
+        self.address = self._objects.address(_SYMBOL)
         # (checks, count, table) -> 0, or the number from 1 of the first that fails.
-        self.check = _TYPE(self._objects.address(_SYMBOL))
+        self.check = _TYPE(self.address)
 
 
 @cache

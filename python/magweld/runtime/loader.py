@@ -7,10 +7,12 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from magweld.artifact import NativeCheck
 from magweld.codegen.loader import LoadedObjects, LoadError
 from magweld.runtime.address_writer import WRITER_SYMBOL, address_writer
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.layout import Layout
+from magweld.runtime.native_steps import NativeStep
 from magweld.runtime.perf_map import write_perf_map
 from magweld.runtime.sequence import (
     CONTROL_SYMBOL,
@@ -19,7 +21,7 @@ from magweld.runtime.sequence import (
     SEQUENCE_SYMBOL,
     sequence_object,
 )
-from magweld.runtime.whole_calls import MakeWhole, bind_whole, symbols_of_whole
+from magweld.runtime.whole_calls import WholeCalls, is_whole
 
 _LOG = logging.getLogger(__name__)
 _SEQUENCE_TYPE = ctypes.CFUNCTYPE(
@@ -125,15 +127,24 @@ class Kernels:
         answer: int = self._run_control(code, place, jumps, _MEMMOVE)
         return answer
 
-    def whole_call(self, layout: Layout) -> MakeWhole | None:
+    def whole_calls(
+        self,
+        layout: Layout,
+        checks: Mapping[int, NativeCheck],
+        natives: Mapping[str, NativeStep],
+    ) -> WholeCalls | None:
         """Return what makes a program's call one function for a table of addresses.
 
         None if it cannot be one.
+
+        Args:
+            layout: The program.
+            checks: Steps that are checks of indices in native code, by step number.
+            natives: What runs external steps on addresses, by node.
         """
-        symbols = symbols_of_whole(layout)
-        if symbols is None:
+        if not is_whole(layout, checks, natives):
             return None
-        return partial(bind_whole, layout, self.launches(symbols))
+        return WholeCalls(layout, self.address_of, checks, natives)
 
     def launches(self, symbols: Sequence[str]) -> ctypes.Array[ctypes.c_int64]:
         """Return the addresses of launch functions, one after the other."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
@@ -14,13 +14,14 @@ from torch import Tensor
 from torch._C._dynamo.guards import _empty_strided_cpu  # type: ignore[attr-defined]
 
 from magweld import env
-from magweld.artifact import KernelStep, Program
+from magweld.artifact import KernelStep, NativeCheck, Program
 from magweld.runtime.memory import HOST_DEVICE
 from magweld.runtime.names import kernel_names
 
 if TYPE_CHECKING:
     from magweld.runtime.layout import Layout
-    from magweld.runtime.whole_calls import MakeWhole
+    from magweld.runtime.native_steps import NativeStep
+    from magweld.runtime.whole_calls import WholeCalls
 
 # Takes a list of tensors whose class is Tensor or Parameter and that have memory, and
 # the address of where their addresses go.
@@ -64,10 +65,20 @@ class LoadedKernels(Protocol):
     def address_of(self, symbol: str) -> int:
         """Return the address of a launch function."""
 
-    def whole_call(self, layout: Layout) -> MakeWhole | None:
+    def whole_calls(
+        self,
+        layout: Layout,
+        checks: Mapping[int, NativeCheck],
+        natives: Mapping[str, NativeStep],
+    ) -> WholeCalls | None:
         """Return what makes a program's call one function for a table of addresses.
 
         None if it cannot be one.
+
+        Args:
+            layout: The program.
+            checks: Steps that are checks of indices in native code, by step number.
+            natives: What runs external steps on addresses, by node.
         """
 
     def control(self, code: int, place: int, jumps: int) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 
 from magweld.artifact import ExternalStep, Place
+from magweld.codegen.call_words import BoundCode
 from magweld.runtime.layout import Layout
 
 if TYPE_CHECKING:
@@ -38,6 +39,14 @@ class NativeStep(Protocol):
         Args:
             table: Where these are.
             ids: Where in the table those of operands are, then of results.
+        """
+
+    def bound(self, ids: tuple[int, ...], threads: int) -> BoundCode | None:
+        """Return the code that `run` runs; None if it is no single call.
+
+        Args:
+            ids: As of `run`.
+            threads: Those that torch has.
         """
 
 

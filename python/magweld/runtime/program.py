@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict, deque
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from math import inf
 from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from torch import Tensor
 from torch.autograd import profiler
@@ -24,6 +23,7 @@ from magweld.runtime.binding import (
     check_library_steps,
 )
 from magweld.runtime.frame import Form, Frame, RunExternal, fits_all_sizes
+from magweld.runtime.frames import BoundFrame, Frames
 from magweld.runtime.index_checks import load_checker, native_checks
 from magweld.runtime.isolation import TorchIsolation, modes_are_active
 from magweld.runtime.layout import Layout
@@ -35,32 +35,12 @@ from magweld.runtime.tiling import Action
 from magweld.runtime.validation import check_parts, check_program, check_sizes
 
 if TYPE_CHECKING:
-    from magweld.runtime.whole_calls import WholeCall
+    from magweld.runtime.whole_calls import WholeCall, WholeCalls
 
 _logger = logging.getLogger(__name__)
 
-# A call that finds no idle frame makes one; more than this many are not kept, so
-# that a burst of concurrent calls does not hold its arenas for ever.
-_IDLE_FRAMES = 4
 _NO_CHECKS: Mapping[str, NativeCheck] = MappingProxyType({})
 _NO_NATIVES: Mapping[str, NativeStep] = MappingProxyType({})
-
-
-@dataclass
-class _BoundFrame:
-    """A frame with what runs the steps on it.
-
-    Attributes:
-        frame: The frame.
-        actions: These calls.
-        whole: One function that does a call, where there is one.
-        named: The same, each step by itself and under a name, once profilers ask.
-    """
-
-    frame: Frame
-    actions: tuple[Action, ...]
-    whole: WholeCall | None = None
-    named: tuple[Action, ...] | None = None
 
 
 class LoadedProgram:
@@ -132,16 +112,15 @@ class LoadedProgram:
         self._form = Form(self._layout.signatures, run_external, known)
         # Whose frames it takes, and they its form.
         self._base = self if like is None or not like.serves(program) else like
-        self._idle: dict[Hashable, deque[_BoundFrame]] = defaultdict(
-            partial(deque, maxlen=_IDLE_FRAMES)
-        )
+        self._frames = Frames(self._make_frame)
         self.results_are_fresh = self._layout.makes_each(fresh)
         # Whether a call must be shielded from nothing but modes of the caller's.
         self._is_plain = self.results_are_fresh and _is_native(
             self._layout, self._code.checks
         )
-        self._whole = (
-            self._code.kernels.whole_call(self._layout) if self._is_plain else None
+        # With the threads that each is for.
+        self._wholes: WeakKeyDictionary[BoundFrame, tuple[int, WholeCall | None]] = (
+            WeakKeyDictionary()
         )
 
     @property
@@ -168,47 +147,74 @@ class LoadedProgram:
         """
         if not modes_are_active() and self.machine.is_current():
             if self._admission.knows(arguments):
-                if self._is_plain:
-                    return self._run(list(arguments))
-                with TorchIsolation(self.machine.device.type):
-                    return self._run(list(arguments))
+                return self._run(list(arguments))
         with self.machine.activate(), TorchIsolation(self.machine.device.type):
             if self._admission.knows(arguments):
-                return self._run(list(arguments))
-            return self._run(arguments, self._admission.addresses(arguments))
+                return self._run(list(arguments), shielded=True)
+            addresses = self._admission.addresses(arguments)
+            return self._run(arguments, addresses, shielded=True)
 
     def call_alike(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         """Run the program on tensors of the form of those that it has run on.
 
         What a call checks is not checked again: class, dtype, device, shape, strides.
         """
-        plain = self._is_plain and self.machine.is_current()
-        if plain and not modes_are_active():
+        native = self._is_plain or self._whole_calls is not None
+        if native and self.machine.is_current() and not modes_are_active():
             return self._run(arguments)
         return self(arguments)
 
     def _run(
-        self, arguments: Sequence[Tensor], addresses: list[int] | None = None
+        self,
+        arguments: Sequence[Tensor],
+        addresses: list[int] | None = None,
+        *,
+        shielded: bool = False,
     ) -> list[Tensor]:
         queue = self.machine.queue()
-        base = self._base
-        bound = base._take_frame(queue)
+        frames = self._base._frames
+        bound = frames.take(queue)
         try:
             results = None
-            if bound.whole is not None and type(arguments) is list and not addresses:
+            if type(arguments) is list and not addresses:
+                whole = self._whole_on(bound)
                 # Profilers are shown each step by itself.
-                if not profiler._is_profiler_enabled:
-                    results = bound.whole.run(arguments)
-            if results is None:
+                if whole is not None and not profiler._is_profiler_enabled:
+                    results = whole.run(arguments)
+            if results is not None:
+                return results
+            if self._is_plain or shielded:
                 return self._run_steps(bound, arguments, addresses)
-            return results
+            with TorchIsolation(self.machine.device.type):
+                return self._run_steps(bound, arguments, addresses)
         finally:
-            if queue is not None:
-                base._idle[queue].append(bound)
+            frames.put_back(queue, bound)
+
+    @cached_property
+    def _whole_calls(self) -> WholeCalls | None:
+        """What makes a call one function of native code, if it can be one."""
+        if not self.results_are_fresh:
+            return None
+        checks, natives = self._code.checks, self._form.natives
+        return self._code.kernels.whole_calls(self._layout, checks, natives)
+
+    def _whole_on(self, bound: BoundFrame) -> WholeCall | None:
+        """Return the function that a call on a frame is, if it can be one."""
+        calls = self._whole_calls
+        if calls is None:
+            return None
+        threads = calls.threads
+        if bound.served is not self or bound.threads != threads:
+            found = self._wholes.get(bound)
+            if found is None or found[0] != threads:
+                whole = calls.on(bound.frame.table_address, threads)
+                found = self._wholes[bound] = threads, whole
+            bound.served, (bound.threads, bound.whole) = self, found
+        return bound.whole
 
     def _run_steps(
         self,
-        bound: _BoundFrame,
+        bound: BoundFrame,
         arguments: Sequence[Tensor],
         addresses: list[int] | None,
     ) -> list[Tensor]:
@@ -224,7 +230,7 @@ class LoadedProgram:
         finally:
             bound.frame.end()
 
-    def _named(self, bound: _BoundFrame) -> tuple[Action, ...]:
+    def _named(self, bound: BoundFrame) -> tuple[Action, ...]:
         if bound.named is None:
             bound.named = bind_steps(bound.frame, self._code, step_names(self.program))
         return bound.named
@@ -270,19 +276,10 @@ class LoadedProgram:
             write_addresses=self._code.kernels.write_addresses,
         )
 
-    def _take_frame(self, queue: Hashable | None) -> _BoundFrame:
-        try:
-            # Popping the latest keeps one arena warm in the caches.
-            return self._idle[queue].pop()
-        except IndexError:
-            return self._make_frame()
-
-    def _make_frame(self) -> _BoundFrame:
+    def _make_frame(self) -> BoundFrame:
         _logger.debug("new arena of %d bytes", self.program.arena_bytes)
         frame = self._new_frame()
-        actions = bind_steps(frame, self._code)
-        whole = self._whole and self._whole(frame.table_address)
-        return _BoundFrame(frame, actions, whole)
+        return BoundFrame(frame, bind_steps(frame, self._code))
 
 
 def _is_native(layout: Layout, checks: Collection[int]) -> bool:

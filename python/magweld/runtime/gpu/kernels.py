@@ -73,7 +73,7 @@ class GpuKernels:
 
     write_addresses = None
 
-    def whole_call(self, layout: Layout) -> None:
+    def whole_calls(self, layout: Layout, checks: object, natives: object) -> None:
         """Return none: such a function works in the memory of the process."""
 
     def launcher(
