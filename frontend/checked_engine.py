@@ -122,13 +122,8 @@ class CheckedEngine(Engine):
             eager = functools.partial(self._run_to, record, record.ends, beside)
         exact = self._backend.name == "eager"
 
-        def answered() -> Any:
-            self._running.instead = False
-            ending = run(answer)
-            if self._running.instead and record.ends is not None:
-                raise EndedError(ending)
-            return ending.give()
-
+        # Frames of closures would keep what these hold for as long as an exception.
+        answered = functools.partial(self._answered, record, answer)
         outcome = run_checked(
             eager, answered, roots, exact, _state, self._written(record, known)
         )
@@ -143,6 +138,18 @@ class CheckedEngine(Engine):
             guards = [str(guard) for guard in record.guards]
             raise CheckError(difference, guards)
         return outcome.ending.give()
+
+    def _answered(self, record: Record, answer: Callable[[], Any]) -> Any:
+        """Answer from a record.
+
+        Raises:
+            EndedError: An operator has raised, and the program went to its end.
+        """
+        self._running.instead = False
+        ending = run(answer)
+        if self._running.instead and record.ends is not None:
+            raise EndedError(ending)
+        return ending.give()
 
     def _skip(self, reason: str) -> None:
         self._checks["skipped"] += 1

@@ -20,6 +20,7 @@ from magweld import env
 from magweld.compiler_options import parse_bytes
 from magweld.frontend.annotations.user import UserAnnotation, in_force, of_libraries
 from magweld.frontend.engine import Engine, watched
+from magweld.frontend.left_frames import empty_frames
 from magweld.frontend.records.backends import CompileGraph, resolve_backend
 from magweld.frontend.records.policy import Dynamic, lifting_policy
 from magweld.logs import name_of, show_logs
@@ -129,19 +130,24 @@ class Traced:
         """Answer from a record whose guards hold; otherwise run, observed."""
         engine = self._magweld_engine
         is_eager = engine.is_eager
-        # In this order: see `watched`.
-        if (
-            is_eager is not None
-            and not _len_torch_function_stack()
-            and not is_dynamo_compiling()
-            and is_eager(args, kwargs)
-        ):
-            return engine.target(*args, **kwargs)
-        if watched():
-            return engine.call_watched(self, args, kwargs)
-        if profiler._is_profiler_enabled:
-            return engine.call_profiled(args, kwargs)
-        return engine.call(args, kwargs)
+        try:
+            # In this order: see `watched`.
+            if (
+                is_eager is not None
+                and not _len_torch_function_stack()
+                and not is_dynamo_compiling()
+                and is_eager(args, kwargs)
+            ):
+                return engine.target(*args, **kwargs)
+            if watched():
+                return engine.call_watched(self, args, kwargs)
+            if profiler._is_profiler_enabled:
+                return engine.call_profiled(args, kwargs)
+            return engine.call(args, kwargs)
+        except BaseException as error:
+            del args, kwargs
+            empty_frames(error)
+            raise
 
     def _magweld_run(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program, unobserved."""

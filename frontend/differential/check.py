@@ -145,6 +145,9 @@ def run(call: Call) -> Ending:
     """Run a call to its end, whatever that is."""
     try:
         return Ending(call(), None)
+    except (EndedError, ElsewhereError) as told:
+        # With the traceback it would be a cycle, which keeps the frames.
+        return Ending(None, told.with_traceback(None))
     except Exception as error:
         return Ending(None, error)
 

@@ -230,9 +230,9 @@ def plain(program: Any) -> Any:
 def in_a_block(program: Any) -> Any:
     """Frames are not left where a `with` is around the break."""
 
-    def run(x: Tensor) -> Any:
+    def run(*args: Any) -> Any:
         with Block():
-            return program(x)
+            return program(*args)
 
     return run
 
@@ -331,3 +331,64 @@ def test_no_call_keeps_what_it_got(check: bool, raises: bool) -> None:
         assert dropped() is None, number
         del x
         assert given() is None, number
+
+
+def raises_itself(x: Tensor, box: Box, index: Tensor) -> Tensor:
+    box.item = Box(None)
+    x = x * 2
+    if int(index) > 5:
+        raise ValueError
+    return x
+
+
+def operator_raises(x: Tensor, box: Box, index: Tensor) -> Tensor:
+    box.item = Box(None)
+    x = x * 2
+    return torch.take(x, index)
+
+
+def raises_behind_a_break(x: Tensor, box: Box, index: Tensor) -> Tensor:
+    os.getpid()
+    return operator_raises(x, box, index)
+
+
+def raises_while_handling(x: Tensor, box: Box, index: Tensor) -> Tensor:
+    try:
+        return operator_raises(x, box, index)
+    except IndexError:
+        raise KeyError from None
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize(
+    "program",
+    [
+        raises_itself,
+        operator_raises,
+        raises_behind_a_break,
+        raises_while_handling,
+        in_a_block(raises_behind_a_break),
+    ],
+    ids=lambda program: program.__qualname__,
+)
+def test_an_exception_that_is_kept_keeps_only_what_it_would(
+    program: Any, check: bool
+) -> None:
+    """Frames of its traceback keep their callers: in eager these have no variables."""
+
+    def gone(run: Any) -> list[Any]:
+        box, errors, found = Box(Box(None)), [], []
+        for number in range(8):
+            x = torch.ones(3)
+            references = weakref.ref(x), weakref.ref(box.item)
+            try:
+                run(x, box, torch.tensor(9 if number % 3 == 2 else 0))
+            except (ValueError, LookupError) as error:
+                errors.append(error)
+            del x
+            found.append(are_gone(*references))
+        assert len(errors) == 2
+        return found
+
+    fast = trace(program, backend="eager", check=check)
+    assert gone(fast) == gone(program), fast.explain()

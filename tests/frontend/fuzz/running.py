@@ -182,13 +182,20 @@ class Twin:
                 yield pool.submit(call).result()
 
     def shorten(self) -> None:
-        """Cut the lists of the state, and those in its objects."""
-        for value in list(self.space.values()):
-            if type(value) in weakref.ProxyTypes:
+        """Cut the lists of the state, those in its objects and those in lists."""
+        waiting, seen = list(self.space.values()), set[int]()
+        while waiting:
+            value = waiting.pop()
+            if type(value) in weakref.ProxyTypes or id(value) in seen:
                 continue
-            for item in (value, getattr(value, "__dict__", {}).get("items")):
-                if isinstance(item, list):
-                    del item[_LONG:]
+            seen.add(id(value))
+            if isinstance(value, list):
+                del value[_LONG:]
+                waiting += value
+            elif type(value) in (tuple, dict):
+                waiting += value.values() if type(value) is dict else value
+            else:
+                waiting.append(getattr(value, "__dict__", {}).get("items"))
 
     def describe(
         self, ending: Ending, arguments: Any, changed: Any, beside: Any, last: bool
