@@ -84,8 +84,18 @@ class CallLog:
         """Log that something which was captured runs through torch or eagerly."""
         _FALLBACKS.info("%s: %s", self.name, why)
 
-    def recorded(self, record: Record, seconds: float) -> None:
-        """Log a new record, and the time in seconds of the observed run."""
+    def recorded(
+        self, record: Record, seconds: float, missed: Recompile | None
+    ) -> None:
+        """Log a new record.
+
+        Args:
+            record: The record.
+            seconds: Time that the observed run took.
+            missed: What was noted of the call, if there were other records.
+        """
+        if missed is not None:
+            missed.made = record.number
         name = self._place(record.begins)
         if _RECORDS.isEnabledFor(logging.INFO):
             _RECORDS.info(
@@ -114,8 +124,8 @@ class CallLog:
         signature: Signature,
         failures: list[Any],
         begins: str = "",
-    ) -> None:
-        """Take note that no record has answered.
+    ) -> Recompile:
+        """Take note that no record has answered; return the note.
 
         Args:
             signature: Types of the arguments.
@@ -124,7 +134,8 @@ class CallLog:
         """
         misses = tuple(Miss.of(*failure) for failure in failures)
         call = self.counts["calls"]
-        self.recompiles.append(Recompile(call, misses, begins))
+        noted = Recompile(call, misses, begins)
+        self.recompiles.append(noted)
         if not cache.has_given_up(signature):
             name = self._place(begins)
             for miss in misses:
@@ -135,6 +146,7 @@ class CallLog:
                     miss.record,
                     miss,
                 )
+        return noted
 
     def gives_up(
         self, cache: RecordCache, signature: Signature, failures: list[Any]

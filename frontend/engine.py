@@ -422,9 +422,10 @@ class Engine:
             )
             return program.run()
         signature = signature_of(program.arguments.args, program.arguments.kwargs)
+        noted = None
         if failures:
             self._count_eager()
-            self._log.missed(cache, signature, failures, program.begins)
+            noted = self._log.missed(cache, signature, failures, program.begins)
         if self._segments.worthless or cache.has_given_up(signature):
             self._log.left_alone(cache)
             return program.run()
@@ -444,7 +445,7 @@ class Engine:
         try:
             # Only where a record can be made does its absence tell about the program.
             if not failures or not self._log.gives_up(cache, signature, failures):
-                outcome = self._record(cache, signature, program, failures)
+                outcome = self._record(cache, signature, program, failures, noted)
         finally:
             self._lock.release()
         if outcome is None:
@@ -473,6 +474,7 @@ class Engine:
         signature: Signature,
         program: Program,
         failures: list[Any],
+        noted: Recompile | None,
     ) -> Outcome:
         """Run a program, observed, and keep what that has given."""
         known, wanted = self._segments, cache.lifting.wanted
@@ -501,7 +503,7 @@ class Engine:
         record = self._keep(cache, signature, outcome, wanted)
         if record is not None:
             record.begins = program.begins
-            self._log.recorded(record, seconds)
+            self._log.recorded(record, seconds, noted)
             took = outcome.capture is not None and outcome.capture.dynamic
             if took and cache.ahead is not None and not cache.ahead.has_failed:
                 cache.ahead = None

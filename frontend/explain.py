@@ -54,7 +54,7 @@ class Miss:
         return f"{self.path}: expected {self.expected}{found}{at}"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Recompile:
     """A call that no record answered.
 
@@ -62,16 +62,21 @@ class Recompile:
         call: Its number, from 1.
         misses: Why, for each record; the most recently used record first.
         begins: File and line behind a break, "" for the call itself.
+        made: Number of the record that it has left, None if it ran without one.
     """
 
     call: int
     misses: tuple[Miss, ...]
     begins: str = ""
+    made: int | None = None
 
     def __str__(self) -> str:
         lines = [f"  record {miss.record}: {miss}" for miss in self.misses]
         place = f" from {self.begins} on" if self.begins else ""
-        return "\n".join([f"call {self.call} was recorded anew{place}:", *lines])
+        done = "ran without a record"
+        if self.made is not None:
+            done = f"was recorded anew, as record {self.made}"
+        return "\n".join([f"call {self.call} {done}{place}:", *lines])
 
 
 def explain(

@@ -38,6 +38,10 @@ class PacingError(Exception):
     """Paced work cannot go on: it did not pause, or began in another process."""
 
 
+class ForkedError(PacingError):
+    """The work began in a process that this one was forked of."""
+
+
 class Paced(Generic[T]):
     """Work that callers let go on, each for a while.
 
@@ -76,7 +80,7 @@ class Paced(Generic[T]):
         """
         running = self._running
         if running.outcome is None and os.getpid() != self._process:
-            running.outcome = PacingError("the work was begun in another process")
+            running.outcome = ForkedError("begun before this process was forked")
         if running.outcome is not None:
             return True
         if not self._lock.acquire(blocking=False):

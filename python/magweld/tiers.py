@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from magweld.comparison import Turns
 from magweld.logs import topic
-from magweld.paced import Paced
+from magweld.paced import ForkedError, Paced
 from magweld.progress import progress
 from magweld.stand_by import stand_by_of
 
@@ -160,12 +160,17 @@ class Job:
             self.outcome = RuntimeError(f"compiling ended with {error!r}")
         self._ended.set()
 
-    def wait(self, seconds: float | None) -> bool:
-        """Wait for the outcome; return whether it is there.
+    @property
+    def is_over(self) -> bool:
+        """Whether there is an outcome, which may be that there will be none."""
+        if self.outcome is None and os.getpid() != self._process:
+            # Threads do not go on in a forked process.
+            self.outcome = ForkedError("begun before this process was forked")
+        return self.outcome is not None
 
-        Work that was under way in the parent of a forked process never ends in it.
-        """
-        if self.outcome is None and os.getpid() == self._process:
+    def wait(self, seconds: float | None) -> bool:
+        """Wait for the outcome; return whether it is there."""
+        if not self.is_over:
             self._ended.wait(seconds)
         return self.outcome is not None
 
@@ -268,7 +273,7 @@ class TieredGraph:
     @property
     def runs_through_torch(self) -> bool:
         """Whether torch runs the next call: the code is not there, or slower."""
-        if self._job is not None and self._job.outcome is not None:
+        if self._job is not None and self._job.is_over:
             self.settle()
         return self.compiled is None
 
@@ -311,6 +316,8 @@ class TieredGraph:
         """Return which tier runs the graph, and why."""
         if self.is_pending:
             return "being compiled; torch runs it meanwhile"
+        if isinstance(self.error, ForkedError):
+            return f"torch runs it: to compile it was {self.error}"
         if self.error is not None:
             failed = "its code has raised" if self.made else "it could not be compiled"
             return f"torch runs it: {failed}"
@@ -363,7 +370,7 @@ class TieredGraph:
         if self._pace.is_due:
             self._prepare(_SLICE)
         job = self._job
-        if job is not None and job.outcome is not None:
+        if job is not None and job.is_over:
             self.settle()
         return not self.is_pending
 
@@ -507,7 +514,9 @@ class TieredGraph:
         ready, self.on_ready = self.on_ready, None
         if ready is not None:
             ready()
-        if self.error is not None:
+        if isinstance(self.error, ForkedError):
+            _FALLBACKS.info("%s: %s", self._name, self.describe())
+        elif self.error is not None:
             self._tell_of(self.error)
 
     def _tell_of(self, error: Exception) -> None:

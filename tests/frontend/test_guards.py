@@ -530,6 +530,21 @@ def test_records_with_one_text_have_guards_of_their_own(x):
     assert programs[0].guards[number].category is Category.TENSOR
 
 
+def test_explain_tells_calls_that_no_record_was_made_of(x):
+    def program(x, end):
+        if end:
+            raise KeyError("end")
+        return x * 2
+
+    traced = trace(program, backend="eager")
+    traced(x, False)
+    with pytest.raises(KeyError, match="end"):
+        traced(x, True)
+    text = traced.explain(recompiles=True)
+    assert "call 2 ran without a record" in text
+    assert "recorded anew" not in text
+
+
 def test_explain_names_the_guard_that_failed(x):
     box = Box()
     traced = trace(lambda x: x * box.value, backend="eager")
@@ -549,8 +564,8 @@ def test_explain_lists_every_recompile(x):
         box.value = value
         traced(x)
     text = traced.explain(recompiles=True)
-    assert "call 2 was recorded anew" in text
-    assert "call 3 was recorded anew" in text
+    assert "call 2 was recorded anew, as record 1" in text
+    assert "call 3 was recorded anew, as record 2" in text
     for record, old in ((0, 1.0), (1, 2.0)):
         assert f"  record {record}: " in text
         assert f".value: expected == {old}, found 5.0" in text

@@ -98,7 +98,7 @@ def test_a_list_of_guards_opens(shown: browser.Page) -> None:
     assert shown.evaluate(f"{table}.checkVisibility()")
     assert shown.evaluate(f"{table}.rows.length") > 50
     roles = shown.roles()
-    for name in ("Guards", "Breaks", "Calls recorded anew"):
+    for name in ("Guards", "Breaks", "Calls that no record answered"):
         assert ("region", name) in roles
     shown.click(".list summary")
 

@@ -443,10 +443,20 @@ def test_the_end_of_the_process_does_not_wait() -> None:
 
 def test_a_forked_process_goes_on_through_torch() -> None:
     fork = """
+from magweld.paced import checkpoint
+def prepare():
+    while True:
+        checkpoint()
+begun = tiers.graph(lambda x: ("torch", x), prepare)
+begun.on_failure = graph.on_failure = lambda error: os._exit(1)
+begun(1)
 child = os.fork()
 if child == 0:
-    assert graph(1) == ("torch", 1)
-    assert not tiers.wait(), "what was under way in the parent does not end"
+    assert graph(1) == begun(1) == ("torch", 1)
+    assert tiers.wait(), "what was under way in the parent is not awaited"
+    assert not tiers.pending
+    for one in (graph, begun):
+        assert "before this process was forked" in one.describe()
     code = type("Code", (), {"held_bytes": 1, "__call__": lambda self, x: x})()
     other = tiers.graph(lambda x: ("torch", x), lambda: Work(lambda: code))
     other.wait(None)
