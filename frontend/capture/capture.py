@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import torch
 
+from magweld.frontend.annotations.addresses import ADDRESSES
 from magweld.frontend.annotations.arrays import ARRAYS
 from magweld.frontend.annotations.autograd import AUTOGRAD, TRAINING
 from magweld.frontend.annotations.checkpoints import CHECKPOINTS
@@ -63,7 +64,7 @@ def _annotations(beside_dynamo: bool, knows_mode: bool) -> AnnotationTable:
     dynamo = (dynamo_entries(), mode_entries()) if beside_dynamo else ()
     classes = (*TORCH_CLASSES, *TORCH_MODULES, *MODULE_CALLS)
     torch_entries = (TORCH, RANDOMNESS, classes, AUTOGRAD, AUTOCAST, TRAINING)
-    functional = (CHECKPOINTS, TRANSFORMS)
+    functional = (CHECKPOINTS, TRANSFORMS, ADDRESSES)
     return AnnotationTable(CORE, ARRAYS, *torch_entries, *dynamo, *functional)
 
 

@@ -9,6 +9,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.addresses import AddressHolding
 from magweld.frontend.monitor.code_table import CALLS, Row, looks_at_frames
 from magweld.frontend.state.draws import Holding
 from magweld.frontend.state.nodes import Where
@@ -29,7 +30,7 @@ def call_entry(
     return function(*args, **kwargs)
 
 
-Holdings = tuple[Holding, ...]
+Holdings = tuple[Holding | AddressHolding, ...]
 
 
 def followed(held: Holdings, row: Row, code: CodeType) -> Holdings:
@@ -48,7 +49,9 @@ def followed(held: Holdings, row: Row, code: CodeType) -> Holdings:
     return held
 
 
-def _after_one(holding: Holding, row: Row, code: CodeType) -> Holdings:
+def _after_one(holding: Holding | AddressHolding, row: Row, code: CodeType) -> Holdings:
+    if isinstance(holding, AddressHolding):
+        return holding.after(row, code)
     place, slot = holding.place, holding.slot
     name, top = row.opname, row.depth - 1
     if name in ("STORE_FAST", "DELETE_FAST") and slot == row.arg:
@@ -83,7 +86,10 @@ def ended(held: Holdings, row: Row) -> None:
     """
     if row.opname in ("RETURN_VALUE", "RETURN_CONST"):
         for holding in held:
-            holding.at(None, None)
+            if isinstance(holding, AddressHolding):
+                holding.end()
+            else:
+                holding.at(None, None)
 
 
 def up_to_result(row: Row | None, stack: list[Any]) -> list[Any]:

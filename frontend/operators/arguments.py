@@ -82,15 +82,20 @@ class Arrays:
             made: Tells whether a hit would have to make an object.
 
         Raises:
-            StopRecordingError: A tensor that shares it was written, or leaves the run.
+            StopRecordingError: A tensor that shares it was written, or leaves the run,
+                or two do: those of a hit would have memory of their own.
         """
+        left = set(outputs)
+        leaving: dict[int, set[int]] = {}
         for tensor, array in self._shared:
             storage, owner = storage_of(tensor), owner_of(array)
             node = self._graph.find(owner)
             stays = node is None or node.external or made(owner) or made(array)
             if storage in written and (stays or self._graph.lent[id(owner)]):
                 raise StopRecordingError("tensor-write", "memory of an array")
-            if stays and storage in outputs:
+            if storage in left:
+                leaving.setdefault(id(owner), set()).add(storage)
+            if storage in left and (stays or len(leaving[id(owner)]) > 1):
                 raise StopRecordingError("result-object", "a tensor of an array")
 
     def lend(self, tensor: torch.Tensor, array: Any) -> None:

@@ -298,7 +298,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             self._read_value(node, "tensor-value", result)
             return
         if self.watch.numbers and not self._may_become_control():
-            write_numbers(self, self._memory(), made[0], node)
+            write_numbers(self, self.memory(), made[0], node)
         self._keep(node, kind, name, result)
 
     def _lends(self, node: fx.Node, name: str, args: Any, result: Any) -> bool:
@@ -309,7 +309,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         """
         if name != "numpy" or not is_array(result) or self._session.in_branch:
             return False
-        if not is_constant(self.graph, node, self._memory()):
+        if not is_constant(self.graph, node, self.memory()):
             return False
         self.graph.erase_node(node)
         self.tensors.arrays.lend(args[0], result)
@@ -436,7 +436,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
     def _read_value(self, node: fx.Node, refusal: str, result: Any) -> None:
         session, predicate = self._session, None
         if is_value(result):
-            predicate = build_predicate(self.graph, node, result, self._memory())
+            predicate = build_predicate(self.graph, node, result, self.memory())
         self.graph.erase_node(node)
         considered = (self._tested, result, predicate)
         if self.consider and session.call_observed(self.consider, *considered):

@@ -134,7 +134,8 @@ class Recording(OperatorLayer):
             text = self._tracebacks[places] = _traceback(places, self.library)
         return text
 
-    def _memory(self) -> Memory:
+    def memory(self) -> Memory:
+        """Return what the operators so far do to memory."""
         return Memory(
             self.tensors.storage, self.tensors.is_stale, self.tensors.is_dense
         )

@@ -6,6 +6,7 @@ import types
 from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.addresses import AddressHolding, compared
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import RESULT, Observer
 from magweld.frontend.rules.attributes import adopt_top, expect_operator
@@ -33,11 +34,13 @@ from magweld.frontend.state.values import is_identity, is_scalar
 
 
 def note_decision(observer: Observer, symbol: str, stack: list[Any]) -> None:
-    """Record a comparison as a use of the random numbers in it."""
+    """Record a comparison as a use of the random numbers and addresses in it."""
     held = observer.drawn
-    observer.drawn = ()
-    places = {holding.place for holding in held}
-    for holding in held:
+    addresses = [one for one in held if isinstance(one, AddressHolding)]
+    observer.drawn = compared(addresses, observer.frame, symbol, stack)
+    drawn = [one for one in held if isinstance(one, Holding)]
+    places = {holding.place for holding in drawn}
+    for holding in drawn:
         observer.drawn += _after(observer, holding, places, symbol, stack)
 
 

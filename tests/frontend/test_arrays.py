@@ -64,6 +64,11 @@ def shared_before(x):
     return x * float(array.sum())
 
 
+def shared_by_two(x):
+    array = np.zeros(4, np.float32)
+    return x * 2, torch.from_numpy(array), torch.from_numpy(array[1:])
+
+
 def shared_after(x):
     array = np.zeros(3)
     tensor = torch.from_numpy(array)
@@ -76,6 +81,7 @@ def shared_after(x):
     [
         shared_before,
         shared_after,
+        shared_by_two,
         lambda x: torch.from_numpy(FORM),
         lambda x: torch.from_numpy(FORM).mul_(1.0) + x,
     ],
