@@ -62,7 +62,7 @@ class NestEmitter:
             read = (self.nest, self.cursor, self.operands)
             # What makes the last columns reads rows that the others have read.
             dots = None if part else next_dots(*read)
-            found = (self.next_panel, next_rows(*read), dots)
+            found = (self.next_panel, next_rows(*read), dots, self.work.ahead)
             prefetches = [prefetch for prefetch in found if prefetch is not None]
             TileEmitter(self.cursor, self.operands, self.work, prefetches).emit()
             return
@@ -94,7 +94,8 @@ class NestEmitter:
             dim: (self.cursor.positions[dim], self.cursor.pieces[dim].step)
             for dim in opened
         }
-        NestEmitter(self.nest, rest, self.operands, self.work, self.unit).emit(part)
+        work = replace(self.work, ahead=None)
+        NestEmitter(self.nest, rest, self.operands, work, self.unit).emit(part)
 
     def _pack(self, opened: Sequence[int]) -> None:
         """Copy the panel of the current columns into contiguous scratch memory.

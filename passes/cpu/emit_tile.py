@@ -34,12 +34,14 @@ class Work:
         combiners: What folds values into each output, for reductions across lanes.
         first: What a total begins with; None for what the output holds.
         finish: Takes a total before it is stored, or instead.
+        ahead: What is fetched meanwhile for what runs next.
     """
 
     body: Body
     combiners: Sequence[Combiner] = ()
     first: ir.Value | None = None
     finish: Finish | None = None
+    ahead: Prefetch | None = None
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from magweld.passes.cpu.emit_factors import (
 )
 from magweld.passes.cpu.emit_finish import Finish
 from magweld.passes.cpu.emit_nest import NestEmitter
+from magweld.passes.cpu.emit_next_copy import next_copy
 from magweld.passes.cpu.emit_nontemporal import (
     emit_fence,
     emit_is_aligned,
@@ -95,6 +96,7 @@ def _vectorize(sweep: Sweep, unit: VectorUnit) -> bool:
         elif (number := rows_of_halves(nest, tile, operands)) != NONE:
             operands[number] = emit_widened_rows(operands[number], nest, number, unit)
         elif (number := tile.copied_input) != NONE:
+            work = replace(work, ahead=next_copy(operands[number], nest))
             operands[number] = emit_apart_rows(operands[number], nest, number, unit)
         past = None
         if NONTEMPORAL_STORES in op.attributes and work.finish is None:

@@ -209,6 +209,45 @@ func.func @few_rows(%w: memref<64x128xf32>, %x: memref<128x48xf32>, %z: memref<6
   return
 }
 
+// Rows that are copied since they meet in one set: those of the next block of the reduction,
+// or of the next rows behind the last block, are fetched while this one is multiplied, a
+// line of each row of a register tile for each of its twelve strips of columns.
+// CHECK-LABEL: func.func @copied_rows(
+// NARROW-LABEL: func.func @copied_rows(
+// NARROW-SAME:     %[[W:.+]]: memref<64x1024xf32>
+// NARROW:        scf.for %{{.+}} = %c0 to %c1024 step %c128 {
+// NARROW:          %[[FLAT:.+]] = memref.reinterpret_cast %{{.+}} to offset: [%[[START:.+]]], sizes: [64640], strides: [1]
+// NARROW:          %[[BEGIN:.+]] = arith.remui %[[START]], %c1024
+// NARROW:          %[[LAST:.+]] = arith.cmpi uge, %[[BEGIN]], %c896
+// NARROW:          %[[ROWS:.+]] = arith.subi %c65536, %[[BEGIN]]
+// NARROW:          %[[JUMP:.+]] = arith.select %[[LAST]], %[[ROWS]], %c128
+// NARROW:          scf.for %[[COLUMN:.+]] = %c0 to %c192 step %c16 {
+// NARROW:            scf.for %[[ROW:.+]] = %c0 to %c60 step %c6 {
+// NARROW-DAG:          %[[DOWN:.+]] = arith.muli %[[ROW]], %c1024
+// NARROW-DAG:          %[[FIRST:.+]] = arith.addi %[[DOWN]], %[[JUMP]]
+// NARROW-DAG:          %[[STRIP:.+]] = arith.divui %[[COLUMN]], %c16
+// NARROW-COUNT-6:      memref.prefetch %[[FLAT]][%{{.+}}], read, locality<2>, data
+// NARROW-NOT:          memref.prefetch %[[FLAT]]
+// NARROW:              scf.for
+// NARROW-NOT:            memref.prefetch %[[FLAT]]
+// NARROW:                scf.yield
+func.func @copied_rows(%w: memref<64x1024xf32>, %x: memref<1024x192xf32>, %z: memref<64x192xf32>) attributes {tile_graph.kernel} {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %c1024 = arith.constant 1024 : index
+  scf.for %k = %c0 to %c1024 step %c128 {
+    %p = memref.subview %w[0, %k] [64, 128] [1, 1] : memref<64x1024xf32> to memref<64x128xf32, strided<[1024, 1], offset: ?>>
+    %q = memref.subview %x[%k, 0] [128, 192] [1, 1] : memref<1024x192xf32> to memref<128x192xf32, strided<[192, 1], offset: ?>>
+    linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %q : memref<64x128xf32, strided<[1024, 1], offset: ?>>, memref<128x192xf32, strided<[192, 1], offset: ?>>) outs(%z : memref<64x192xf32>) {
+    ^bb0(%l: f32, %r: f32, %acc: f32):
+      %0 = arith.mulf %l, %r : f32
+      %1 = arith.addf %acc, %0 : f32
+      linalg.yield %1 : f32
+    }
+  }
+  return
+}
+
 // What is added behind the sums comes from far away: it is fetched before the products of
 // the register tile, a line for each of its vectors, and only once.
 // CHECK-LABEL: func.func @residual(
