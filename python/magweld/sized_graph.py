@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from torch import Tensor
 
@@ -25,6 +25,13 @@ _STEPS: Final = 4
 Call = Callable[..., Any]
 
 
+class Repeating(Compiled, Protocol):
+    """Compiled code that checks its inputs, and need not do so again."""
+
+    def call_alike(self, inputs: list[Any]) -> Any:
+        """Run on tensors of the form of those that it has run on."""
+
+
 @dataclass(frozen=True)
 class SizedForm:
     """The compiled code with all that is bound to the sizes of one kind of calls.
@@ -35,13 +42,21 @@ class SizedForm:
         held_bytes: Bytes of its arena; the code is shared by all forms.
     """
 
-    compiled: Compiled
+    compiled: Repeating
     tensors: int
     held_bytes: int
 
     def __call__(self, *inputs: Any) -> Any:
         """Run the graph on tensors, then numbers that follow from their sizes."""
         return self.compiled(*inputs[: self.tensors])
+
+    def call_alike(self, inputs: list[Any]) -> Any:
+        """Run the graph on inputs of the form of those that it has run on.
+
+        Class, dtype, device, shape and strides of the tensors are theirs; who calls has
+        made sure.
+        """
+        return self.compiled.call_alike(inputs[: self.tensors])
 
     @property
     def stand_by(self) -> StandBy | None:

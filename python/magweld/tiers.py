@@ -283,10 +283,15 @@ class TieredGraph:
         return self.compiled if self._run is self.compiled else None
 
     @property
+    def runs_compiled(self) -> bool:
+        """Whether the code runs further calls, until it is timed again if it is."""
+        return self.compiled is not None and self.is_decided
+
+    @property
     def is_clearly_compiled(self) -> bool:
         """Whether the code runs further calls, by a clear verdict if by any."""
         is_clear = self.verdict is None or self.verdict.is_clear
-        return self.compiled is not None and self.is_decided and is_clear
+        return self.runs_compiled and is_clear
 
     @property
     def held_bytes(self) -> int:

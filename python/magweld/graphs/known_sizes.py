@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from weakref import ref
 
 import torch
@@ -15,6 +15,11 @@ from magweld.tiers import TieredGraph
 # kinds that are known.
 UNASKED: Final = 7
 _MOST: Final = 256
+# Tensors that hide nothing from whoever asks where they are.
+_PLAIN: Final = frozenset({torch.Tensor, torch.nn.Parameter})
+
+# Takes the inputs of a call.
+Answer = Callable[[list[Any]], Any]
 
 
 @dataclass
@@ -23,24 +28,28 @@ class _Known:
 
     Attributes:
         form: The code of a program for all sizes; others may let it go.
-        runtime: Numbers of the tensors that must have no gaps.
+        dense: Numbers of the tensors that must have no gaps.
+        is_plain: Whether all tensors are of torch's own classes.
         taken: How many calls it has answered.
     """
 
     form: ref[TieredGraph]
-    runtime: tuple[int, ...]
+    dense: tuple[int, ...]
+    is_plain: bool
     taken: int = 0
 
 
 class KnownSizes:
-    """The forms of programs for all sizes that answer calls for good, by sizes."""
+    """The forms of programs for all sizes that answer calls, by sizes.
+
+    Whoever asks makes sure that tensors of one kind of calls agree in class, dtype and
+    device, and in their strides unless they must have no gaps.
+    """
 
     def __init__(self) -> None:
         self._known: dict[Hashable, _Known] = {}
 
-    def take(
-        self, key: Hashable, tensors: Sequence[torch.Tensor]
-    ) -> TieredGraph | None:
+    def take(self, key: Hashable, tensors: Sequence[torch.Tensor]) -> Answer | None:
         """Return what answers a call, and count it; None if that is to be asked.
 
         Args:
@@ -51,27 +60,39 @@ class KnownSizes:
         if known is None or known.taken == UNASKED:
             return None
         form = known.form()
-        if form is None or form.taken is None:
+        if form is None or not form.runs_compiled:
             return None
-        for number in known.runtime:
+        for number in known.dense:
             if not tensors[number].is_contiguous():
                 return None
         known.taken += 1
-        return form
+        # A form that is to be timed again counts the calls until then.
+        alike: Answer | None = getattr(form.taken, "call_alike", None)
+        if alike is not None and known.is_plain:
+            return alike
+        return lambda inputs: form(*inputs)
 
     def drop(self, key: Hashable) -> int:
         """Forget a kind of calls; return how many were answered since it is known."""
         known = self._known.pop(key, None)
         return 0 if known is None else known.taken
 
-    def add(self, key: Hashable, form: TieredGraph, runtime: tuple[int, ...]) -> None:
+    def add(
+        self,
+        key: Hashable,
+        form: TieredGraph,
+        tensors: Sequence[torch.Tensor],
+        dense: Iterable[int],
+    ) -> None:
         """Have a form answer the next calls of a kind.
 
         Args:
             key: Sizes and numbers.
-            form: It runs all further calls of the kind, if no own program is made.
-            runtime: Numbers of the tensors that must have no gaps.
+            form: It runs further calls of the kind, if no own program is made.
+            tensors: Of a call of the kind.
+            dense: Numbers of the tensors that must have no gaps.
         """
         if len(self._known) >= _MOST:
             self._known.clear()
-        self._known[key] = _Known(ref(form), runtime)
+        is_plain = _PLAIN.issuperset(map(type, tensors))
+        self._known[key] = _Known(ref(form), tuple(dense), is_plain)

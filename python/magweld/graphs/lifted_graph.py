@@ -199,11 +199,11 @@ class LiftedGraph:
         count = len(inputs) - self._numbers
         tensors, numbers = list(inputs[:count]), tuple(inputs[count:])
         key = self._key(tensors, numbers)
-        form = self._known.take(key, tensors)
-        if form is not None:
+        answer = self._known.take(key, tensors)
+        if answer is not None:
             self._last = self.sizes_of_all = key
             self.was_final = True
-            return form(*inputs)
+            return answer([*inputs])
         wanted = False
         with self._lock:
             unasked = self._known.drop(key)
@@ -228,19 +228,28 @@ class LiftedGraph:
             if sized is None:
                 return program(*tensors)
         if sized is not None:
-            if is_last and sized.taken is not None:
-                self._know(key, sized)
+            if is_last and sized.runs_compiled:
+                self._know(key, sized, tensors)
             return sized(*inputs)
         return self._run(*inputs) if program is None else program(*tensors)
 
-    def _know(self, key: Hashable, sized: TieredGraph) -> None:
-        """Have the next calls with some sizes answered by less."""
+    def _know(
+        self, key: Hashable, sized: TieredGraph, tensors: Sequence[torch.Tensor]
+    ) -> None:
+        """Have the next calls with some sizes answered by less.
+
+        The guards of the record compare all of a tensor but what the key has of it, and
+        its strides where that is something.
+        """
         assert self.all_sizes is not None, "it has the program"
         runtime = self.all_sizes.runtime_tensors(key)
         if runtime is None:
             return
-        with self._lock:
-            self._known.add(key, sized, runtime)
+        varying = range(len(tensors)) if self._varying is None else self._varying
+        dense = {*runtime, *varying}
+        if all(tensors[number].is_contiguous() for number in dense):
+            with self._lock:
+                self._known.add(key, sized, tensors, sorted(dense))
 
     def _key(self, tensors: Sequence[torch.Tensor], numbers: Sequence[Any]) -> Hashable:
         """Return what tells calls apart: sizes and numbers that may be others."""

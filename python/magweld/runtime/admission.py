@@ -56,6 +56,7 @@ class Admission:
 
     Attributes:
         knows: Whether tensors are known to be like those that were admitted first.
+        has_admitted: Whether any were.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Admission:
         self._complex = [i for i, s in enumerate(expected) if s.dtype.is_complex]
         self._likeness = Likeness()
         self.knows = self._likeness.knows
+        self.has_admitted = False
 
     def addresses(self, arguments: Sequence[Tensor]) -> list[int]:
         """Return the data pointers of contiguous tensors of the device, in order.
@@ -96,6 +98,7 @@ class Admission:
             # Other objects, sparse and wrapped tensors: no such method or no memory.
             raise self._mismatch(arguments) from error
         self._likeness.learn(arguments)
+        self.has_admitted = True
         return pointers
 
     def _mismatch(self, arguments: Sequence[Tensor]) -> InputMismatchError:

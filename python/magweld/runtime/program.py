@@ -160,6 +160,7 @@ class LoadedProgram:
         What a call checks is not checked again: class, dtype, device, shape, strides.
         """
         native = self._is_plain or self._whole_calls is not None
+        native &= self._admission.has_admitted
         if native and self.machine.is_current() and not modes_are_active():
             return self._run(arguments)
         return self(arguments)
