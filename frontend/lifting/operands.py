@@ -27,7 +27,7 @@ from magweld.frontend.lifting.queries import (
 )
 from magweld.frontend.lifting.scalars import Scalars
 from magweld.frontend.lifting.shadow import Step, is_same
-from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.lifting.state import NEW_NUMBERS, Lifting
 from magweld.frontend.monitor.code_table import CALLS
 from magweld.frontend.operators.kinds import (
     FORMLESS,
@@ -233,10 +233,22 @@ class Operands:
             return None
         nodes = self._recorder.tensors_of(predicate)
         path = text_of_predicate(predicate, nodes, self._recorder.paths)
-        if path not in lifting.wanted:
+        changes = NEW_NUMBERS in lifting.wanted and self._follows_a_call(predicate)
+        if path not in lifting.wanted and not changes:
             return None
         source = ValueSource(predicate.compute, nodes)
         return lifting.make.leaf(source, predicate.value, path)
+
+    def _follows_a_call(self, predicate: Predicate) -> bool:
+        """Return whether a value is a fraction that follows from an argument.
+
+        None of these comes back; that of a weight does.
+        """
+        nodes = self._recorder.tensors_of(predicate)
+        paths = map(self._recorder.paths.of, nodes)
+        return type(predicate.value) is float and any(
+            path.startswith(("args[", "kwargs[")) for path in paths
+        )
 
     def _aligned(self, args: Any, kwargs: Any) -> tuple[Lifted, dict[str, Expression]]:
         """Return the expressions of the arguments of a torch call."""

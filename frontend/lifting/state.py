@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.expressions.bounds import SIZES
 from magweld.frontend.expressions.expressions import (
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 # Reads whose value may be lifted.
 _LIFTED_KINDS = frozenset({Kind.ITEM, Kind.INDEX, Kind.CELL, Kind.SLOT})
+
+
+# Stands among the paths to lift for fractions that follow from tensors of a call.
+NEW_NUMBERS: Final = "item()"
 
 
 class Lifting:

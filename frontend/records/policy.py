@@ -7,11 +7,14 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, Final, Literal
+
+from torch import nn
 
 from magweld.diagnostics import did_you_mean
 from magweld.frontend.guards.guard import Category, Failure, Guard
+from magweld.frontend.lifting.state import NEW_NUMBERS
 
 # Failures of the guard of one number before it is lifted: the third value is.
 LIFT_AFTER: Final = 2
@@ -83,6 +86,8 @@ class LiftingPolicy:
             pinned: The lifted numbers whose value decided about it.
         """
         decisive = frozenset(pinned)
+        if NEW_NUMBERS in paths and not decisive <= paths:
+            decisive |= {NEW_NUMBERS}
         for path in self._blamed(decisive):
             self._pinned[path] += 1
             if self._pinned[path] >= MAX_PINNED:
@@ -111,8 +116,11 @@ def lifting_policy(target: Callable[..., Any], dynamic: Dynamic) -> LiftingPolic
     Raises:
         ValueError: It is none of these, or it names what the program does not have.
     """
-    if dynamic is False or dynamic == "auto":
-        return LiftingPolicy(automatic=dynamic == "auto")
+    if dynamic is False:
+        return LiftingPolicy(automatic=False)
+    if dynamic == "auto":
+        reads = _reads_numbers(target)
+        return LiftingPolicy(automatic=True, marked=[NEW_NUMBERS] if reads else ())
     if not isinstance(dynamic, Mapping):
         raise ValueError(f"dynamic is {dynamic!r}, expected False, 'auto' or a mapping")
     known = _Names(target)
@@ -124,6 +132,19 @@ def lifting_policy(target: Callable[..., Any], dynamic: Dynamic) -> LiftingPolic
             elif what is not False:
                 marked.update(f"{path}.shape[{dim}]" for dim in _dims(name, what))
     return LiftingPolicy(automatic=True, marked=marked)
+
+
+def _reads_numbers(target: Callable[..., Any]) -> bool:
+    """Return whether the code of a program asks tensors for numbers.
+
+    Only what is seen without running it counts: the function, or `forward` of the
+    modules. Where the answer is wrong, a number is lifted at its second value.
+    """
+    modules = nn.Module.modules(target) if isinstance(target, nn.Module) else ()
+    kinds = {type(module) for module in modules}
+    functions = (target, *(inspect.getattr_static(kind, "forward") for kind in kinds))
+    codes = (getattr(function, "__code__", None) for function in functions)
+    return any(type(code) is CodeType and "item" in code.co_names for code in codes)
 
 
 def _dims(name: str, what: object) -> tuple[int, ...]:

@@ -100,7 +100,7 @@ def reads_memory_written_twice(x):
     view = y[:2]
     view += x[:2]
     y.mul_(2.0)
-    return x * int(view.sum().item())
+    return x * int(view.sum())
 
 
 VALUES = [
