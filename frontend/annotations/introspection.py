@@ -50,6 +50,39 @@ def _only_in(*modules: types.ModuleType) -> Rule:
     return rule
 
 
+def _number_only_in(*modules: types.ModuleType) -> Rule:
+    """Return the same of a function whose result is a number of this process alone.
+
+    No recording ends within a call that has one: behind the break a hit would have the
+    number of the recorded run.
+    """
+    only = _only_in(*modules)
+
+    def rule(observer: Observer, call: NativeCall) -> None:
+        if not _is_within_copy(observer):
+            raise StopRecordingError("native-call", call.name)
+        only(observer, call)
+        observer.stays_whole = True
+
+    return rule
+
+
+def _is_within_copy(observer: Observer) -> bool:
+    """Return whether what a copy notes ends with it; true of code that copies nothing.
+
+    The program sees what is noted in a memo of its own.
+    """
+    frames = observer.session.active()
+    within = [one.code.co_filename == copy.__file__ for one in frames]
+    if not any(within):
+        return True
+    outermost = within.index(True)
+    caller, copies = frames[outermost - 1], frames[outermost]
+    row = caller.previous
+    takes_one = row is not None and row.opname == "CALL" and row.arg == 1
+    return caller.links_to(copies) and copies.code is _DEEPCOPY and takes_one
+
+
 def _namedtuple(observer: Observer, call: NativeCall) -> None:
     """`collections.namedtuple`: a new class that follows from its arguments."""
     for argument in (*call.args, *call.kwargs.values()):
@@ -87,13 +120,14 @@ def _look_at_frames(observer: Observer, call: NativeCall) -> None:
 _ASK_FOR_GLOBALS: Final = tuple(
     module.__file__ for module in (collections, dataclasses, enum, typing)
 )
+_DEEPCOPY: Final = copy.deepcopy.__code__
 # What shows the program its own frames must see those of every call.
 _INSTALL: Final = refused("frame-access")
 _PROFILER: Final = vars(cProfile.Profile.__base__)
 
 INTROSPECTION: Final[Entries] = (
-    (builtins.id, _only_in(copy, dataclasses, reprlib)),
-    (_thread.get_ident, _only_in(dataclasses, reprlib, functools)),
+    (builtins.id, _number_only_in(copy, dataclasses, reprlib)),
+    (_thread.get_ident, _number_only_in(dataclasses, reprlib, functools)),
     (sys.exc_info, _only_in(contextlib)),
     (builtins.globals, _globals),
     (builtins.__build_class__, class_statements.build_class),

@@ -61,7 +61,7 @@ def within_torch(annotation: Annotation) -> Rule:
             session.apply(observer, annotation, call)
             observer.after = _shown_again(observer.after)
             return
-        observer.sees_modes = True
+        observer.stays_whole = True
         if place == _ENCODER:
             _check_path(call)
         session.apply(observer, annotation, call)

@@ -164,10 +164,10 @@ def sites_of(active: Sequence[Observer], control: Branches | None) -> tuple[Site
     found: list[Site] = []
     for observer, follower in zip_longest(active, active[1:]):
         if jump is not None and jump[0] is observer:
-            stays = observer.sees_modes
+            stays = observer.stays_whole
             return (*found, Site(observer.code, jump[1].offset, False, stays))
         if observer.previous is not None:
             linked = follower is not None and observer.links_to(follower)
-            at, stays = observer.previous.offset, observer.sees_modes
+            at, stays = observer.previous.offset, observer.stays_whole
             found.append(Site(observer.code, at, linked, stays))
     return tuple(found)

@@ -148,8 +148,9 @@ class Observer:
         anchor: The user's instruction that led here, when this is library code.
         testing: Tensor whose truth the current instruction tests, or RESULT.
         drawn: Random numbers that nothing but this frame holds, and where.
-        sees_modes: Whether the frame has asked for modes of torch and has been told of
-            those that observe the run: it cannot go on where they are not.
+        stays_whole: Whether the frame cannot go on in a later call: it has asked for
+            modes of torch and was told of those that observe the run, or tells objects
+            apart by their addresses.
         shadow: Expressions of the lifted values in the frame, None if none are lifted.
     """
 
@@ -173,7 +174,7 @@ class Observer:
     anchor: Where | None = None
     testing: Any = None
     drawn: Holdings = ()
-    sees_modes: bool = False
+    stays_whole: bool = False
     shadow: Shadow | None = None
 
     def __post_init__(self) -> None:
@@ -270,7 +271,7 @@ class Observer:
     def fork_for(self, frame: FrameType, rows: list[Row | None]) -> Observer:
         """Return what observes a frame that goes on where this one is."""
         made = Observer(self.session, frame, rows)
-        made.sees_modes = self.sees_modes
+        made.stays_whole = self.stays_whole
         made.shadow = None if self.shadow is None else self.shadow.fork_for(made)
         return made
 

@@ -55,8 +55,8 @@ def suspend(
         stack: Value stack of the innermost frame.
 
     Raises:
-        CannotSuspendError: A frame has no continuation, has been told of the modes that
-            observe the run, or its caller is no call.
+        CannotSuspendError: A frame has no continuation or cannot go on in a later call,
+            or its caller is no call.
     """
     observers = session.active()[1:]
     frames: list[FrameForm] = []
@@ -64,7 +64,7 @@ def suspend(
     results: list[Any] = []
     for index, observer in enumerate(observers):
         values = stack
-        if observer.sees_modes:
+        if observer.stays_whole:
             raise CannotSuspendError(index)
         if index < len(observers) - 1:
             if not observer.links_to(observers[index + 1]):
