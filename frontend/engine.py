@@ -36,6 +36,7 @@ from magweld.frontend.eager_kinds import IsEager, Kind, eager_kinds
 from magweld.frontend.explain import Recompile, explain
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.lifting.ahead import KnownSizes, SizesAhead
+from magweld.frontend.lifting.state import NEW_NUMBERS
 from magweld.frontend.monitor.events import event_source
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.profitability import EAGER, HIT, Profitability
@@ -479,7 +480,8 @@ class Engine:
         """Run a program, observed, and keep what that has given."""
         known, wanted = self._segments, cache.lifting.wanted
         sizes = self._known_sizes(cache, wanted, failures)
-        if wanted and not sizes.may_wait and sizes.environment is None:
+        # Numbers alone need no symbols.
+        if wanted - {NEW_NUMBERS} and not sizes.may_wait and sizes.environment is None:
             # Most programs lift nothing. Within the run it could be observed.
             from magweld.frontend.lifting.environment import import_what_symbols_need
 
