@@ -134,12 +134,18 @@ def loads_plainly(shadow: Shadow, row: Row, stack: list[Any]) -> bool:
 
 
 def begin_store(shadow: Shadow, step: Step, stack: list[Any]) -> None:
-    """STORE_ATTR: a class may have a setter of its own."""
+    """STORE_ATTR: a class may have a setter of its own, or one of the attribute."""
     slot = target_slot(type(stack[-1]))
     obj = stack[-1] if slot is None else slot.__get__(stack[-1])
     setter = find_in_mro(type(obj), "__setattr__")
+    unlifted = 2
+    if type(setter) is not FunctionType:
+        found = find_in_mro(type(obj), step.row.argval)
+        setter = find_in_mro(type(found), "__set__")
+        if type(found) is property:
+            setter, unlifted = found.fset, 1
     if type(setter) is FunctionType:
-        lifted = (None, None, step.peek(1))
+        lifted = (*[None] * unlifted, step.peek(1))
         step.link = Link(id(setter), (), {}, lifted, {}, returns=False)
 
 

@@ -243,6 +243,35 @@ def test_number_in_new_objects(x):
     assert traced.stats()["records"] == 3, traced.explain()
 
 
+def test_number_through_setters_of_attributes(x):
+    class Half:
+        def __set__(self, obj, value):
+            obj.half = value / 2
+
+    class Box:
+        part = Half()
+
+        def __init__(self, n):
+            self.n = n
+            self.part = n
+
+        @property
+        def n(self):
+            return self.held
+
+        @n.setter
+        def n(self, value):
+            self.held = value + 1
+
+    def make(x, n):
+        box = Box(n)
+        box.n = box.n * 2
+        return x * box.n, vars(box)
+
+    traced = run(make, *((x, n) for n in (1, 5, -3, 0, 2**40, 7, 8, 9)))
+    assert traced.stats()["records"] == 3, traced.explain()
+
+
 def test_text_and_keys_need_the_value(x):
     traced = run(
         lambda x, n: (x * n, f"{n} calls", {n: 1}, str(n)),
