@@ -355,8 +355,7 @@ def test_checks_are_part_of_a_call_that_is_one_function(
         return loaded([x, first, second.int()])
 
     call(right, right)
-    bound = loaded._frames.take("")
-    assert loaded._whole_on(bound) is not None
+    assert loaded._whole_on(loaded._make_frame()) is not None
     for first, second, names in (
         (right, wrong, ["second"]),
         (wrong, right, ["first"]),

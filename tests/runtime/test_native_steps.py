@@ -132,10 +132,7 @@ def shown(results: tuple[int, ...], shape: tuple[int, ...] = (2, 3)) -> Program:
 
 def whole(loaded: LoadedProgram) -> WholeCall | None:
     """Return the function that a call is on the latest frame."""
-    bound = loaded._frames.take("")
-    found = loaded._whole_on(bound)
-    loaded._frames.put_back("", bound)
-    return found
+    return loaded._whole_on(loaded._make_frame())
 
 
 @pytest.mark.parametrize("results", [(0,), (3,), (2, 0), (2, 3)])

@@ -65,7 +65,7 @@ def expected(x: Tensor, y: Tensor) -> list[Tensor]:
 
 def is_whole(loaded: LoadedProgram) -> bool:
     """Whether calls are such functions."""
-    return loaded._whole_on(loaded._frames.take(HOST.queue())) is not None
+    return loaded._whole_on(loaded._make_frame()) is not None
 
 
 def test_results_are_new_each_time(loaded: LoadedProgram) -> None:
@@ -111,6 +111,25 @@ def test_results_end_with_their_last_reference(loaded: LoadedProgram) -> None:
     gc.collect()
     assert all(one() is None for one in gone)
     assert (sys.getrefcount(x), sys.getrefcount(y)) == counts
+
+
+def test_a_program_ends_with_its_last_reference(
+    program: Program, no_externals: RunExternal
+) -> None:
+    """Its memory must not wait for the collector."""
+    loaded = LoadedProgram(program, no_externals)
+    like = LoadedProgram(program, no_externals, like=loaded)
+    x, y = torch.randn(SHAPE), torch.randn(SHAPE)
+    for one in (loaded, like, like, loaded, like):
+        assert all(map(torch.equal, one([x, y]), expected(x, y)))
+    gc.collect()
+    gc.disable()
+    try:
+        ends = [weakref.ref(one) for one in (loaded, like, loaded._whole_calls)]
+        del one, like, loaded
+        assert all(end() is None for end in ends)
+    finally:
+        gc.enable()
 
 
 def test_a_mode_sees_nothing(loaded: LoadedProgram) -> None:

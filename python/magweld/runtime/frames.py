@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from magweld.runtime.frame import Frame
+from magweld.runtime.frame import Form, Frame
 from magweld.runtime.tiling import Action
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class BoundFrame:
         frame: The frame.
         actions: These calls.
         named: The same, each step by itself and under a name, once profilers ask.
-        served: Of which program the latest call was, if it may be one function.
+        served: The form of the latest call, if it may be one function.
         threads: How many of torch it was for.
         whole: That function.
     """
@@ -35,7 +35,7 @@ class BoundFrame:
     frame: Frame
     actions: tuple[Action, ...]
     named: tuple[Action, ...] | None = None
-    served: object = None
+    served: Form | None = None
     threads: int = 0
     whole: WholeCall | None = None
 
@@ -43,23 +43,21 @@ class BoundFrame:
 class Frames:
     """The idle frames of a program, by what orders the work of calls.
 
-    Args:
-        make: Makes one.
+    It does not know the program, which ends with the last that refers to it.
     """
 
-    def __init__(self, make: Callable[[], BoundFrame]) -> None:
-        self._make = make
+    def __init__(self) -> None:
         self._idle: dict[Hashable, deque[BoundFrame]] = defaultdict(
             partial(deque, maxlen=_IDLE_FRAMES)
         )
 
-    def take(self, queue: Hashable | None) -> BoundFrame:
-        """Return an idle frame, or a new one."""
+    def take(self, queue: Hashable | None) -> BoundFrame | None:
+        """Return an idle frame, None if there is none."""
         try:
             # Popping the latest keeps one arena warm in the caches.
             return self._idle[queue].pop()
         except IndexError:
-            return self._make()
+            return None
 
     def put_back(self, queue: Hashable | None, bound: BoundFrame) -> None:
         """Keep a frame for a later call, unless memory must not be used again."""

@@ -110,9 +110,9 @@ class LoadedProgram:
         )
         known = native_steps(self._layout, natives) if natives else _NO_NATIVES
         self._form = Form(self._layout.signatures, run_external, known)
-        # Whose frames it takes, and they its form.
-        self._base = self if like is None or not like.serves(program) else like
-        self._frames = Frames(self._make_frame)
+        # Whose frames it takes, and they its form; None for its own.
+        self._lender = like if like is not None and like.serves(program) else None
+        self._frames = Frames()
         self.results_are_fresh = self._layout.makes_each(fresh)
         # Whether a call must be shielded from nothing but modes of the caller's.
         self._is_plain = self.results_are_fresh and _is_native(
@@ -126,7 +126,7 @@ class LoadedProgram:
     @property
     def has_own_arena(self) -> bool:
         """Whether it has arenas of its own, and not those of the program it is like."""
-        return self._base is self
+        return self._lender is None
 
     def serves(self, program: Program) -> bool:
         """Whether frames of this program are as good for one of some sizes."""
@@ -173,8 +173,9 @@ class LoadedProgram:
         shielded: bool = False,
     ) -> list[Tensor]:
         queue = self.machine.queue()
-        frames = self._base._frames
-        bound = frames.take(queue)
+        lender = self if self._lender is None else self._lender
+        frames = lender._frames
+        bound = frames.take(queue) or lender._make_frame()
         try:
             results = None
             if type(arguments) is list and not addresses:
@@ -205,12 +206,12 @@ class LoadedProgram:
         if calls is None:
             return None
         threads = calls.threads
-        if bound.served is not self or bound.threads != threads:
+        if bound.served is not self._form or bound.threads != threads:
             found = self._wholes.get(bound)
             if found is None or found[0] != threads:
                 whole = calls.on(bound.frame.table_address, threads)
                 found = self._wholes[bound] = threads, whole
-            bound.served, (bound.threads, bound.whole) = self, found
+            bound.served, (bound.threads, bound.whole) = self._form, found
         return bound.whole
 
     def _run_steps(
