@@ -10,9 +10,9 @@ from magweld.passes.cpu.emit_body import Body, emit_copied
 from magweld.passes.cpu.emit_buffer import FlatBuffer, Operand, scratch
 from magweld.passes.cpu.emit_cursor import Cursor
 from magweld.passes.cpu.emit_index import Index, emit_loop
+from magweld.passes.cpu.emit_next_block import has_room
 from magweld.passes.cpu.emit_pairs import emit_single, pair_sources, pair_type
 from magweld.passes.cpu.emit_prefetch import (
-    ROOMY_BITS,
     NextPanel,
     emit_next_panel,
     next_dots,
@@ -63,7 +63,8 @@ class NestEmitter:
             read = (self.nest, self.cursor, self.operands)
             # What makes the last columns reads rows that the others have read.
             dots = None if part else next_dots(*read)
-            rows = next_rows(*read) if self.unit.bits >= ROOMY_BITS else None
+            roomy = has_room(self.nest, self.tile, self.unit.bits)
+            rows = next_rows(*read) if roomy else None
             found = (self.next_panel, rows, dots, self.work.ahead)
             prefetches = [prefetch for prefetch in found if prefetch is not None]
             TileEmitter(self.cursor, self.operands, self.work, prefetches).emit()

@@ -18,10 +18,6 @@ from magweld.passes.tiling.first_cache import LINE_BYTES, SETS, WAYS
 
 # Products in each step of a reduction for one prefetch, so that loads come first.
 PRODUCTS = 3
-# Width of vectors whose products leave room for finding the lines of next rows: twelve
-# of 256 bits take six cycles. 96 x 576 by 14 x 14 takes 15 % less without, 49 rows by
-# 768 x 3072 that come from memory 20 % (Zen 3).
-ROOMY_BITS = 512
 # Into the second cache: a panel is more than the first one holds.
 LOCALITY = 2
 # Into the first cache: what is read as soon as the register tile is done.

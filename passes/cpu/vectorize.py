@@ -25,7 +25,7 @@ from magweld.passes.cpu.emit_factors import (
 )
 from magweld.passes.cpu.emit_finish import Finish
 from magweld.passes.cpu.emit_nest import NestEmitter
-from magweld.passes.cpu.emit_next_copy import next_copy
+from magweld.passes.cpu.emit_next_block import has_room, next_block, next_block_of
 from magweld.passes.cpu.emit_nontemporal import (
     emit_fence,
     emit_is_aligned,
@@ -96,8 +96,10 @@ def _vectorize(sweep: Sweep, unit: VectorUnit) -> bool:
         elif (number := rows_of_halves(nest, tile, operands)) != NONE:
             operands[number] = emit_widened_rows(operands[number], nest, number, unit)
         elif (number := tile.copied_input) != NONE:
-            work = replace(work, ahead=next_copy(operands[number], nest))
+            work = replace(work, ahead=next_block(operands[number], nest))
             operands[number] = emit_apart_rows(operands[number], nest, number, unit)
+        elif not has_room(nest, tile, unit.bits):
+            work = replace(work, ahead=next_block_of(nest, tile, operands))
         past = None
         if NONTEMPORAL_STORES in op.attributes and work.finish is None:
             which = {number.value for number in op.attributes[NONTEMPORAL_STORES]}

@@ -143,9 +143,8 @@ func.func @panels_of_blocks(%x: memref<48x64xf32>, %w: memref<128x64xf32, stride
 // CHECK:             %[[AT:.+]] = arith.addi %[[NEXT]], %c2048
 // CHECK:             memref.prefetch %[[FLAT]][%[[AT]]], read, locality<2>, data
 // CHECK-NOT:         memref.prefetch
-// Products of narrow vectors leave no room for that.
 // NARROW-LABEL: func.func @rows_of_elements(
-// NARROW-NOT:     memref.prefetch {{.+}} : memref<16384xf32
+// NARROW:         memref.prefetch {{.+}} : memref<16384xf32
 func.func @rows_of_elements(%w: memref<64x256xf32>, %x: memref<256x48xf32>, %z: memref<64x48xf32>) attributes {tile_graph.kernel} {
   linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%w, %x : memref<64x256xf32>, memref<256x48xf32>) outs(%z : memref<64x48xf32>) {
   ^bb0(%p: f32, %q: f32, %acc: f32):
@@ -203,6 +202,46 @@ func.func @one_row(%x: memref<1x256xf32>, %w: memref<64x256xf32>, %z: memref<1x6
 // CHECK-NOT:     memref.prefetch
 func.func @few_rows(%w: memref<64x128xf32>, %x: memref<128x48xf32>, %z: memref<64x48xf32>) attributes {tile_graph.kernel} {
   linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%w, %x : memref<64x128xf32>, memref<128x48xf32>) outs(%z : memref<64x48xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// Steps of narrow vectors have no room for that. Six strips of columns read the rows: each
+// register tile fetches three lines of the six rows that take the place of its own.
+// NARROW-LABEL: func.func @rows_of_strips(
+// NARROW:         scf.for
+// NARROW:           scf.for
+// NARROW-COUNT-18:    memref.prefetch {{.+}} : memref<15360xf32
+// NARROW-NOT:         memref.prefetch {{.+}} : memref<15360xf32
+// NARROW:             scf.for
+// NARROW-NOT:           memref.prefetch {{.+}} : memref<15360xf32
+// NARROW:               scf.yield
+// CHECK-LABEL: func.func @rows_of_strips(
+// CHECK:         scf.for
+// CHECK:           scf.for
+// CHECK:             scf.for
+// CHECK:               memref.prefetch {{.+}} : memref<15360xf32
+func.func @rows_of_strips(%w: memref<128x240xf32>, %x: memref<240x96xf32>, %z: memref<64x96xf32>, %i: index) attributes {tile_graph.kernel} {
+  %r = memref.subview %w[%i, 0] [64, 240] [1, 1] : memref<128x240xf32> to memref<64x240xf32, strided<[240, 1], offset: ?>>
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%r, %x : memref<64x240xf32, strided<[240, 1], offset: ?>>, memref<240x96xf32>) outs(%z : memref<64x96xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// All rows of an argument are in a cache when the next tile reads them.
+// NARROW-LABEL: func.func @all_rows(
+// NARROW-NOT:     memref.prefetch {{.+}} : memref<15360xf32
+// CHECK-LABEL: func.func @all_rows(
+func.func @all_rows(%w: memref<64x240xf32>, %x: memref<240x96xf32>, %z: memref<64x96xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%w, %x : memref<64x240xf32>, memref<240x96xf32>) outs(%z : memref<64x96xf32>) {
   ^bb0(%p: f32, %q: f32, %acc: f32):
     %0 = arith.mulf %p, %q : f32
     %1 = arith.addf %acc, %0 : f32
