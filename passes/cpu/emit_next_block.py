@@ -18,11 +18,11 @@ from magweld.passes.cpu.register_tile import NONE, RegisterTile
 from magweld.passes.tiling.first_cache import LINE_BYTES
 
 # Width of vectors whose products leave room for finding the lines of next rows in every
-# step: twelve of 256 bits take six cycles. 256 to 128 channels of 56 x 56 pixels take
-# 12 % less without (Zen 3).
+# step: twelve of 256 bits take six cycles. 256 to 64 channels of 56 x 56 pixels take a
+# tenth less without (Zen 3).
 ROOMY_BITS = 512
 # Strips of columns that read rows so seldom that it pays with any vectors: 960 rows of
-# 160 by 7 x 7 take 15 % less with it.
+# 160 by 7 x 7 pixels take a quarter less with it.
 FEW_STRIPS = 3
 # Lines that a register tile fetches at most: a core waits for about as many at a time.
 MOST_LINES = 24
