@@ -11,7 +11,11 @@ from typing import Final
 
 import magweld
 
-_OWN: Final = os.path.dirname(os.path.abspath(magweld.__file__)) + os.sep
+# Where code of this package lies; in an editable installation that is not one folder.
+_OWN: Final = tuple(
+    os.path.dirname(os.path.abspath(path)) + os.sep
+    for path in (magweld.__file__, __file__)
+)
 _SUSPENDABLE: Final = (
     inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import CellType
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.predicates import Memory, Predicate
 from magweld.frontend.operators.tensors import GraphInput, TensorMap
 from magweld.frontend.operators.watch import OperatorWatch
+from magweld.frontend.state.modules import named_modules
 from magweld.frontend.state.nodes import Node, PlaceTexts
 from magweld.frontend.state.paths import Paths
 
@@ -181,7 +182,8 @@ class ModuleNames:
         if module is None:
             return None
         if self._root is None:
-            self._root, self._names = id(module), dict(_named(module))
+            names = {id(one): name for one, name in named_modules(module)}
+            self._root, self._names = id(module), names
         name = self._names.get(id(module))
         kind = type(module)
         text = f"{kind.__module__}.{kind.__qualname__}"
@@ -200,21 +202,3 @@ def _first_argument(observer: Observer) -> nn.Module | None:
         except ValueError:
             return None  # it was deleted
     return value if issubclass(type(value), nn.Module) else None
-
-
-def _named(root: nn.Module) -> Iterator[tuple[int, str]]:
-    """Yield the modules below one and itself, by identity; the first name counts."""
-    seen: set[int] = set()
-    waiting: list[tuple[Any, str]] = [(root, "")]
-    while waiting:
-        module, name = waiting.pop()
-        if id(module) in seen or not issubclass(type(module), nn.Module):
-            continue
-        seen.add(id(module))
-        yield id(module), name
-        children = object.__getattribute__(module, "__dict__").get("_modules")
-        if type(children) is dict:
-            below = f"{name}." if name else ""
-            waiting += [
-                (one, f"{below}{key}") for key, one in [*children.items()][::-1]
-            ]

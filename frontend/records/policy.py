@@ -7,14 +7,13 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import CodeType, FunctionType
+from types import FunctionType, MethodType
 from typing import Any, Final, Literal
-
-from torch import nn
 
 from magweld.diagnostics import did_you_mean
 from magweld.frontend.guards.guard import Category, Failure, Guard
 from magweld.frontend.lifting.state import NEW_NUMBERS
+from magweld.frontend.state.modules import named_modules
 
 # Failures of the guard of one number before it is lifted: the third value is.
 LIFT_AFTER: Final = 2
@@ -140,11 +139,11 @@ def _reads_numbers(target: Callable[..., Any]) -> bool:
     Only what is seen without running it counts: the function, or `forward` of the
     modules. Where the answer is wrong, a number is lifted at its second value.
     """
-    modules = nn.Module.modules(target) if isinstance(target, nn.Module) else ()
-    kinds = {type(module) for module in modules}
-    functions = (target, *(inspect.getattr_static(kind, "forward") for kind in kinds))
-    codes = (getattr(function, "__code__", None) for function in functions)
-    return any(type(code) is CodeType and "item" in code.co_names for code in codes)
+    kinds = {type(one) for one, _ in named_modules(target)}
+    function = target.__func__ if type(target) is MethodType else target
+    functions = (function, *(inspect.getattr_static(one, "forward") for one in kinds))
+    plain = (one for one in functions if type(one) is FunctionType)
+    return any("item" in one.__code__.co_names for one in plain)
 
 
 def _dims(name: str, what: object) -> tuple[int, ...]:

@@ -35,10 +35,10 @@ class FaultyCode:
         """
         run = LoadedProgram._run
 
-        def raises(*arguments: Any) -> Any:
+        def raises(*arguments: Any, **keywords: Any) -> Any:
             self.calls += 1
             if late:
-                run(*arguments)
+                run(*arguments, **keywords)
             raise RuntimeError("no memory for an arena")
 
         self._monkeypatch.setattr(LoadedProgram, "_run", raises)
