@@ -100,6 +100,7 @@ SHARED: dict[str, tuple[Callable[[], Any], Inputs]] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", SHARED)
 def test_one_program_answers_a_batch_of_one(name: str) -> None:
     make, inputs = SHARED[name]

@@ -101,6 +101,7 @@ def decided(steps: list[Step], text: str) -> dict[str, Any]:
         }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", DELICATE)
 def test_clean_up_between_steps_changes_no_decision(name: str) -> None:
     (case,) = (case for case in CASES if case.name == name)
@@ -200,6 +201,7 @@ def test_computations_of_the_plan_are_the_loop_nests_that_run(case: Case) -> Non
         assert lowered == before
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_buffers_take_no_more_than_the_footprint_of_the_plan(case: Case) -> None:
     text = tiled(case)

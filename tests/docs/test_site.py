@@ -23,6 +23,8 @@ PAGES = (
 )
 RUN = [page for pattern in PAGES for page in sorted(DOCS.glob(pattern))]
 EXAMPLES = DOCS.parent / "examples"
+# Pages of models that others stand for take as long as all other pages.
+LONG = ("images", "audio", "derivatives")
 REWRITE = "run `python tests/docs/pages.py`"
 
 
@@ -53,7 +55,14 @@ def torchvision_operators() -> Iterator[None]:
 # In one process: each page has names of its own, while starting Python, torch, the
 # packages of models and the compiler's workers once more would take longer than a page.
 @pytest.mark.usefixtures("torchvision_operators")
-@pytest.mark.parametrize("path", RUN, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.whole] * (path.stem in LONG))
+        for path in RUN
+    ],
+    ids=[path.stem for path in RUN],
+)
 def test_the_code_of_a_page_runs_and_prints_what_the_page_says(
     path: Path,
     tmp_path: Path,

@@ -45,6 +45,7 @@ def outcome(program: Program, trains: bool, x: Tensor) -> tuple[int, ...]:
     return x._version, state._version, False
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("trains", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_writes_are_counted_as_in_eager(name: str, trains: bool) -> None:
@@ -103,6 +104,7 @@ def ended(
     return counted, held if x.grad is None else [*held, x.grad]
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("trains", [False, True])
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_count_the_writes_of_eager(name: str, trains: bool) -> None:

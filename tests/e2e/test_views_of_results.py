@@ -45,6 +45,7 @@ PROGRAMS: dict[str, Callable[[Tensor], Any]] = {
 }
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("trains", [False, True])
 def test_parts_lie_where_those_of_eager_do(name: str, trains: bool) -> None:

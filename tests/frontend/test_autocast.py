@@ -239,6 +239,7 @@ REPLACED = {
 }
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("name", REPLACED)
 def test_functions_that_are_replaced_cast_as_torch_does(name, inside):

@@ -322,6 +322,7 @@ def test_compiled_halves_keep_what_lies_between_checkpoints(kind: type[Stack]) -
     assert (len(output.args[0]) == 3) == (kind is Stack)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("backend", ["eager", "magweld"])
 def test_sizes_that_change_train_as_eagerly(backend: str) -> None:
     mine, twin, _ = pair(Stack())

@@ -346,6 +346,7 @@ def test_a_driver_without_maps_is_told_from_others(
 MAP = TensorMap("bf16", (128, 256), (512,), (128, 64), 128)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("changed", "text"),
     [

@@ -106,6 +106,7 @@ def compile_text(context: None):
     return compile_module
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", INTRINSICS)
 def test_operation_becomes_its_instruction(name, target, compile_text) -> None:

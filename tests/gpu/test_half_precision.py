@@ -82,6 +82,7 @@ def test_kernel_compiles(element: str, target: str, context: None) -> None:
     assert list(binary_of(element, target).objects)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.skipif(bool(emulated_gpu.missing()), reason=emulated_gpu.missing())
 @pytest.mark.parametrize("element", TYPES)
 def test_machine_code_rounds_where_torch_does(element: str, context: None) -> None:

@@ -234,6 +234,7 @@ def emulate(kernel: func.FuncOp, target: Target, values: list[Tensor]) -> None:
     emulate_binary(binary, values)
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("target", ["nvvm:sm_80", "nvvm:sm_90a"])
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", CASES)
@@ -314,6 +315,7 @@ def unfenced(text: str) -> str:
     return "\n".join(line for line in text.split("\n") if "fence.proxy" not in line)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("name", "target", "change"),
     [
