@@ -46,13 +46,13 @@ def pytest_collection_modifyitems(
     if config.getoption("--whole") or any("::" in arg for arg in config.args):
         return
     left_out = {item for item in items if item.get_closest_marker("whole")}
-    grids: dict[tuple[Path, str], list[pytest.Item]] = {}
+    grids: dict[tuple[Path, str, int], list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("sample") and item not in left_out:
+        sample = item.get_closest_marker("sample")
+        if sample is not None and item not in left_out:
             name = getattr(item, "originalname", item.name)
-            grids.setdefault((item.path, name), []).append(item)
-    for cases in grids.values():
-        (count,) = next(cases[0].iter_markers("sample")).args
+            grids.setdefault((item.path, name, *sample.args), []).append(item)
+    for (*_, count), cases in grids.items():
         # The same in each run. Even steps could meet one value of a parameter alone.
         kept = random.Random(0).sample(cases, min(count, len(cases)))
         left_out |= {*cases} - {*kept}

@@ -72,7 +72,6 @@ def operands(m: int, n: int, k: int, left: str, right: str) -> tuple[Any, Any]:
     return x, y
 
 
-@pytest.mark.sample(30)
 @units
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("right", ["kn", "nk"])

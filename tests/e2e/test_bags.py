@@ -81,7 +81,6 @@ SIZES = (1, 5)
 KINDS = (torch.int64, torch.int32)
 
 
-@pytest.mark.sample(8)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("dtype", DTYPES)

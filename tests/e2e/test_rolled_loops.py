@@ -114,7 +114,6 @@ def outputs(dim: int, reverse: bool = False) -> Callable[..., Any]:
     return function
 
 
-@pytest.mark.sample(3)
 @pytest.mark.parametrize("dim", [0, 1, 2])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_results_of_all_iterations_are_stacked(

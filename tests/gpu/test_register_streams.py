@@ -234,7 +234,6 @@ def emulate(kernel: func.FuncOp, target: Target, values: list[Tensor]) -> None:
     emulate_binary(binary, values)
 
 
-@pytest.mark.sample(24)
 @pytest.mark.parametrize("target", ["nvvm:sm_80", "nvvm:sm_90a"])
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", CASES)

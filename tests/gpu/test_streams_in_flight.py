@@ -56,7 +56,6 @@ def with_stages(count: int, run: Run) -> Run:
     return limited
 
 
-@pytest.mark.sample(6)
 @pytest.mark.parametrize("stages", [2, 3])
 @pytest.mark.parametrize("name", CASES)
 def test_interpreted_attention_is_torchs(name: str, stages: int, whole: bool) -> None:
