@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from types import BuiltinMethodType, MethodWrapperType
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.expressions.bounds import SIZES
@@ -24,6 +25,7 @@ from magweld.frontend.expressions.expressions import (
 from magweld.frontend.lifting.shadow import Link
 from magweld.frontend.lifting.simplifier import Resolve, Simplifier
 from magweld.frontend.state.contents import Extent, size_of
+from magweld.frontend.state.iterators import behind
 from magweld.frontend.state.nodes import Kind, Node, Where, slot_of
 from magweld.frontend.state.refgraph import RefGraph
 
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 # Reads whose value may be lifted.
 _LIFTED_KINDS = frozenset({Kind.ITEM, Kind.INDEX, Kind.CELL, Kind.SLOT})
 
+
+# Native methods that are bound to an object.
+_METHODS: Final = (BuiltinMethodType, MethodWrapperType)
 
 # Stands among the paths to lift for fractions that follow from tensors of a call.
 NEW_NUMBERS: Final = "item()"
@@ -193,6 +198,27 @@ class Lifting:
         if self.loops is not None:
             self.loops.note_read(node.obj)
         self.reads += self.inside(node.obj)
+
+    def note_advance(self, iterator: Any) -> None:
+        """Take note that a native iterator or view of the run gives something.
+
+        That comes from containers as they are now, and may have changed them by their
+        methods.
+        """
+        source = self.followed(iterator)
+        if source is not None:
+            if self.loops is not None:
+                self.loops.note_read(source)
+            return
+        for part in behind(iterator):
+            node = self._graph.find(part)
+            if node is not None and not isinstance(part, tuple):
+                self.note_content(node)
+            elif node is not None:
+                self.reads += self.inside(part)  # its length is known
+            elif type(part) in _METHODS:
+                receiver = self._graph.find(part.__self__)
+                self.rewrites += [] if receiver is None else [receiver]
 
     def note_write(self, node: Node, extent: Extent, key: Any) -> None:
         """Take note of a write to a container, before it happens."""

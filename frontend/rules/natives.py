@@ -30,6 +30,7 @@ from magweld.frontend.rules.attributes import (
 )
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.protocols import (
+    advance,
     check_order,
     is_native_iterator,
     iterate,
@@ -234,7 +235,7 @@ def _is_method_of_container(observer: Observer, method: Any) -> bool:
     if node.external:
         return False
     # It may be called any number of times, and change the container each time.
-    graph.changes(node)
+    before_write(graph, receiver, Extent.WHOLE)
     return True
 
 
@@ -243,6 +244,8 @@ def hand_over(observer: Observer, row: Row, stack: list[Any]) -> None:
     yields = row.opname == "YIELD_VALUE"
     if yields:
         _check_holders(observer, row)
+        if len(stack) > 1 and is_native_iterator(stack[-2]):
+            advance(observer.session.graph, stack[-2])  # `yield from` it
     if observer.native_caller or yields:
         _read_tree(observer, stack[-1])
         _note_truth(observer, stack[-1])

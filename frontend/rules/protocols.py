@@ -192,6 +192,8 @@ def advance(graph: RefGraph, iterator: Any) -> None:
     node = graph.require(iterator)
     if not node.owned:
         raise StopRecordingError("opaque-iterator", type(iterator).__qualname__)
+    if graph.lifting is not None:
+        graph.lifting.note_advance(iterator)
     if find_in_mro(type(iterator), "__next__") is not ABSENT:
         graph.changes(node)
 

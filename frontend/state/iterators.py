@@ -6,12 +6,15 @@ import functools
 import gc
 import itertools
 import operator
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from magweld.frontend.state.contents import CONTAINERS
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.steps import Recipe
+from magweld.frontend.state.values import SCALAR_TYPES
 
 _DICT: Final[dict[int, int]] = {}
 _SEQUENCES: Final[tuple[Any, ...]] = ([], (), "", range(0), range(1 << 70))
@@ -171,6 +174,41 @@ def changing_content(iterator: Any) -> Any:
     content = content_of(iterator)
     spent = type(iterator) in _SPENDABLE and len(iterator.__reduce__()) < 3
     return content if type(content) in (list, dict) and not spent else None
+
+
+# What runs observed, or holds nothing that native code takes from it unseen.
+_NOT_LOOKED_THROUGH: Final = frozenset(
+    {
+        *SCALAR_TYPES,
+        *(types.FunctionType, types.GeneratorType, types.CoroutineType),
+        *(types.ModuleType, types.CodeType, types.FrameType, type),
+    }
+)
+_HEAP_TYPE: Final = 1 << 9
+_NATIVE_MODULES: Final = ("itertools", "functools", "operator", "_collections")
+
+
+def behind(iterator: Any) -> list[Any]:
+    """Return what a native iterator or view may take items from, or call, unseen.
+
+    It holds its containers, other iterators and callables as long as it lives, so that
+    it gives what has been written to them in the meantime.
+    """
+    found = [iterator]
+    seen = {id(iterator)}
+    for holder in found:
+        for part in gc.get_referents(holder):
+            if id(part) not in seen and _is_looked_through(type(part)):
+                seen.add(id(part))
+                found.append(part)
+    return found
+
+
+def _is_looked_through(kind: type) -> bool:
+    if kind in _NOT_LOOKED_THROUGH:
+        return False
+    is_native = not kind.__flags__ & _HEAP_TYPE or kind.__module__ in _NATIVE_MODULES
+    return is_native or issubclass(kind, CONTAINERS)
 
 
 def advance(iterator: Any) -> None:
