@@ -176,7 +176,7 @@ def sequence(length: int, batch: int = 2) -> Tensor:
     return torch.randn(batch, length, 3 * HEADS * SIZE)
 
 
-LENGTHS = (1, 2, 3, 7, 15, 16, 17, 63, 64, 65, 127, 200)
+LENGTHS = (1, 2, 3, 7, 15, 16, 17, 63, 64, 65, 127, 128, 129, 200)
 # Of (batch, heads, rows, keys).
 MASKS: dict[str, Callable[[int], tuple[int, ...]]] = {
     "keys": lambda n: (2, 1, 1, n),

@@ -61,7 +61,7 @@ def compared(
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 6, 7, 11, 64, 65, 130])
-@pytest.mark.parametrize("keys", [1, 2, 15, 16, 17, 63, 64, 65, 200])
+@pytest.mark.parametrize("keys", [1, 2, 15, 16, 17, 63, 65, 127, 128, 129, 200])
 def test_any_sizes_have_the_results_of_torch(rows: int, keys: int) -> None:
     compared(given(rows, keys))
 
@@ -87,11 +87,28 @@ def test_masks_are_broadcast(shape: tuple[int, ...]) -> None:
     compared(given(9, 77), hidden)
 
 
-def test_the_memory_behind_a_mask_is_not_read() -> None:
-    tensors = given(3, 70)
-    memory = torch.full((3, 80), math.nan)
-    memory[:, :70] = torch.randn(3, 70)
-    compared(tensors, memory[:, :70])
+@pytest.mark.parametrize("keys", [70, 127, 128, 129, 136])
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_the_memory_behind_a_mask_is_not_read(keys: int, is_causal: bool) -> None:
+    tensors = given(3, keys)
+    memory = torch.full((3, keys + 9), math.nan)
+    memory[:, :keys] = torch.randn(3, keys)
+    result, _ = run_attention(*tensors, is_causal, memory[:, :keys], None)
+    mask = memory[:, :keys]
+    if is_causal:
+        mask = mask.masked_fill(torch.ones(3, keys).triu(1) > 0, -math.inf)
+    expected = F.scaled_dot_product_attention(*tensors, attn_mask=mask)
+    torch.testing.assert_close(result, expected)
+
+
+@pytest.mark.parametrize("keys", [3, 130, 270])
+def test_keys_that_a_causal_row_does_not_see_have_any_number(keys: int) -> None:
+    query, key, value = given(keys, keys)
+    expected = compared([query, key, value], is_causal=True)
+    key[:, :, -1] = math.nan
+    result, _ = run_attention(query, key, value, True, None, None)
+    torch.testing.assert_close(result[:, :, :-1], expected[:, :, :-1])
+    assert result[:, :, -1].isnan().all()
 
 
 def test_rows_that_see_no_key_are_zero() -> None:

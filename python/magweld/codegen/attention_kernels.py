@@ -15,10 +15,18 @@ from typing import Any, ClassVar, Final, NamedTuple
 from llvmlite import ir
 
 from magweld.codegen.attention_keys import KEYS, AttentionKeys
+from magweld.codegen.attention_masks import AttentionMasks
+from magweld.codegen.attention_places import (
+    HeadRows,
+    mask_offset,
+    row_of,
+    rows_at,
+    visible,
+)
 from magweld.codegen.attention_rows import AttentionRows
-from magweld.codegen.attention_words import DISTANCES, Word
+from magweld.codegen.attention_words import Word
 from magweld.codegen.block_products import BlockProducts, Matrix
-from magweld.codegen.emitter import BYTE, FLOAT, POINTER, WORD, Emitter, define
+from magweld.codegen.emitter import FLOAT, POINTER, WORD, Emitter, define
 from magweld.codegen.shared_ranges import SharedRanges, Words
 from magweld.codegen.vector_kernels import VectorKernels
 
@@ -28,20 +36,12 @@ MOST_ROWS: Final = 64
 _FEW_ROWS: Final = 2
 
 
-class _Rows(NamedTuple):
-    """Some rows of a head: its batch, its number, the first row, and how many."""
-
-    batch: Any
-    head: Any
-    first: Any
-    count: Any
-
-
 class _Rooms(NamedTuple):
     """Memory of a thread.
 
     Scaled queries, sums of values, keys of a block side by side, scores, and for each
-    row a vector of the highest score and one of sums of exponentials; then zeros.
+    row a vector of the highest score and one of sums of exponentials; then a row of
+    zeros, and one of what a mask of bytes adds to scores.
     """
 
     scaled: Any
@@ -51,6 +51,7 @@ class _Rooms(NamedTuple):
     highest: Any
     total: Any
     zeros: Any
+    mask: Any
 
 
 def room_floats(part: int, size: int, lanes: int) -> int:
@@ -61,7 +62,7 @@ def room_floats(part: int, size: int, lanes: int) -> int:
         size: Floats of a key.
         lanes: Floats of a vector.
     """
-    return part * (2 * size + KEYS + 2 * lanes) + (size + 1) * KEYS
+    return part * (2 * size + KEYS + 2 * lanes) + (size + 2) * KEYS
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,10 @@ class AttentionKernels(VectorKernels):
         return AttentionKeys(self.module, self.lanes)
 
     @cached_property
+    def _masks(self) -> AttentionMasks:
+        return AttentionMasks(self.module, self.lanes)
+
+    @cached_property
     def _weigh(self) -> ir.Function:
         return AttentionRows(self.module, self.lanes).weigh
 
@@ -104,10 +109,10 @@ class AttentionKernels(VectorKernels):
         code = Emitter(function, self.lanes)
         address, room, number = code.arguments
         words = Words(code, address)
-        rows, rooms = _rows(words, number), self._rooms(words, room)
+        rows, rooms = rows_at(words, number), self._rooms(words, room)
         self._begin(words, rows, rooms)
         # The last row sees the most keys.
-        end = _visible(words, code.sum(rows.first, rows.count))
+        end = visible(words, code.sum(rows.first, rows.count))
         with code.loop(0, end, KEYS) as first:
             self._block(words, rows, rooms, first)
         self._end(words, rows, rooms)
@@ -121,19 +126,20 @@ class AttentionKernels(VectorKernels):
         sizes = (
             *(rows, rows, code.product(size, KEYS), code.product(part, KEYS)),
             *[code.product(part, self.lanes)] * 2,
+            KEYS,
         )
         found = [room]
         for floats in sizes:
             found.append(code.at(found[-1], floats))
         return _Rooms(*found)
 
-    def _begin(self, words: Words, rows: _Rows, rooms: _Rooms) -> None:
+    def _begin(self, words: Words, rows: HeadRows, rooms: _Rooms) -> None:
         """Emit what stands before the first key."""
         code = words.code
         size, zero = words[Word.SIZE], code.spread(0.0)
         slot = words.slot(Word.SCALE)
         scale = code.spread(code.builder.load(slot, typ=FLOAT, align=4))
-        queries = _row_of(words, Word.QUERY, rows, rows.first)
+        queries = row_of(words, Word.QUERY, rows, rows.first)
         with code.loop(0, KEYS, self.lanes) as place:
             code.store(zero, rooms.zeros, place)
         with code.loop(0, rows.count) as row:
@@ -147,7 +153,7 @@ class AttentionKernels(VectorKernels):
             code.store(code.spread(-math.inf), rooms.highest, place)
             code.store(zero, rooms.total, place)
 
-    def _block(self, words: Words, rows: _Rows, rooms: _Rooms, first: Any) -> None:
+    def _block(self, words: Words, rows: HeadRows, rooms: _Rooms, first: Any) -> None:
         """Emit a block of keys, from the first of them."""
         code, builder = words.code, words.code.builder
         size = words[Word.SIZE]
@@ -155,9 +161,17 @@ class AttentionKernels(VectorKernels):
         more = code.sum(count, self.lanes - 1)
         vectors = builder.udiv(more, code.word(self.lanes))
         self._scores(words, rows, rooms, (first, count, vectors))
+        is_of_all = builder.icmp_unsigned("==", words[Word.MASK_ROW], code.word(0))
+        of_bytes = builder.and_(words.is_set(Word.MASK), words.is_set(Word.SEEN))
+        with builder.if_then(builder.and_(of_bytes, is_of_all)):
+            self._spread_mask(words, rows, rooms, (rows.first, first, count))
+        is_of_each = builder.and_(of_bytes, builder.not_(is_of_all))
         with code.loop(0, rows.count) as row:
+            with builder.if_then(is_of_each):
+                at = code.sum(rows.first, row)
+                self._spread_mask(words, rows, rooms, (at, first, count))
             self._weighed(words, rows, rooms, (row, first, vectors))
-        values = _row_of(words, Word.VALUE, rows, first)
+        values = row_of(words, Word.VALUE, rows, first)
         sums = Matrix(rooms.sums, size)
         self._products.emit(
             code,
@@ -167,7 +181,7 @@ class AttentionKernels(VectorKernels):
         )
 
     def _scores(
-        self, words: Words, rows: _Rows, rooms: _Rooms, own: tuple[Any, Any, Any]
+        self, words: Words, rows: HeadRows, rooms: _Rooms, own: tuple[Any, Any, Any]
     ) -> None:
         """Emit the scores of a block of keys.
 
@@ -180,7 +194,7 @@ class AttentionKernels(VectorKernels):
         code, builder = words.code, words.code.builder
         first, count, vectors = own
         size, pitch = words[Word.SIZE], words[Word.KEY_ROW]
-        keys = _row_of(words, Word.KEY, rows, first)
+        keys = row_of(words, Word.KEY, rows, first)
         is_few = builder.icmp_unsigned("<=", rows.count, code.word(_FEW_ROWS))
         with builder.if_else(is_few) as (few, many):
             with few, code.loop(0, rows.count) as row:
@@ -196,8 +210,31 @@ class AttentionKernels(VectorKernels):
                     (rows.count, vectors, size),
                 )
 
+    def _spread_mask(
+        self, words: Words, rows: HeadRows, rooms: _Rooms, own: tuple[Any, Any, Any]
+    ) -> None:
+        """Emit what a mask of bytes adds to the scores of a row.
+
+        Args:
+            words: Of the call.
+            rows: To which the row belongs.
+            rooms: Of the thread.
+            own: The number of the row in the head, the first key, and how many.
+        """
+        code = words.code
+        row, first, count = own
+        offset = code.sum(first, mask_offset(words, rows, row))
+        arguments = [
+            code.byte_at(words.pointer(Word.MASK), offset),
+            words.pointer(Word.SEEN),
+            words.pointer(Word.UNSEEN),
+            count,
+            rooms.mask,
+        ]
+        code.builder.call(self._masks.spread, arguments)
+
     def _weighed(
-        self, words: Words, rows: _Rows, rooms: _Rooms, own: tuple[Any, Any, Any]
+        self, words: Words, rows: HeadRows, rooms: _Rooms, own: tuple[Any, Any, Any]
     ) -> None:
         """Emit the exponentials of the scores of a row.
 
@@ -211,14 +248,14 @@ class AttentionKernels(VectorKernels):
         row, first, vectors = own
         at = code.sum(rows.first, row)
         none = builder.inttoptr(code.word(0), POINTER)
-        mask = _mask_of(words, rows, at, first)
+        offset = code.sum(first, mask_offset(words, rows, at))
+        mask = code.at(words.pointer(Word.MASK), offset)
+        mask = builder.select(words.is_set(Word.SEEN), rooms.mask, mask)
         size, lane = words[Word.SIZE], code.product(row, self.lanes)
         arguments = [
             code.at(rooms.scores, code.product(row, KEYS)),
             builder.select(words.is_set(Word.MASK), mask, none),
-            words.pointer(Word.SEEN),
-            words.pointer(Word.UNSEEN),
-            builder.sub(_visible(words, code.sum(at, 1)), first),
+            builder.sub(visible(words, code.sum(at, 1)), first),
             vectors,
             code.at(rooms.highest, lane),
             code.at(rooms.total, lane),
@@ -227,11 +264,11 @@ class AttentionKernels(VectorKernels):
         ]
         builder.call(self._weigh, arguments)
 
-    def _end(self, words: Words, rows: _Rows, rooms: _Rooms) -> None:
+    def _end(self, words: Words, rows: HeadRows, rooms: _Rooms) -> None:
         """Emit the results; rows that see no key have zeros."""
         code, builder = words.code, words.code.builder
         size, one = words[Word.SIZE], code.spread(1.0)
-        results = _row_of(words, Word.RESULT, rows, rows.first)
+        results = row_of(words, Word.RESULT, rows, rows.first)
         with code.loop(0, rows.count) as row:
             total = code.load(rooms.total, code.product(row, self.lanes))
             total = code.across(total, builder.fadd)
@@ -241,40 +278,3 @@ class AttentionKernels(VectorKernels):
             with code.loop(0, size, self.lanes) as start:
                 value = code.load(rooms.sums, code.product(row, size), start)
                 code.store(builder.fmul(value, inverse), result, start)
-
-
-def _rows(words: Words, number: Any) -> _Rows:
-    """Return the rows that a number of the range means."""
-    code, builder = words.code, words.code.builder
-    parts, heads, part = words[Word.PARTS], words[Word.HEADS], words[Word.PART]
-    head = builder.udiv(number, parts)
-    first = code.product(builder.urem(number, parts), part)
-    count = code.least(part, builder.sub(words[Word.ROWS], first))
-    return _Rows(builder.udiv(head, heads), builder.urem(head, heads), first, count)
-
-
-def _row_of(words: Words, tensor: Word, rows: _Rows, row: Any) -> Any:
-    """Return the address of a row of the head in a tensor."""
-    code, first = words.code, DISTANCES[tensor]
-    places = (rows.batch, rows.head, row)
-    offsets = [code.product(at, words[first + n]) for n, at in enumerate(places)]
-    return code.at(words.pointer(tensor), *offsets)
-
-
-def _mask_of(words: Words, rows: _Rows, row: Any, first: Any) -> Any:
-    """Return the address of the mask of a row, from a key on."""
-    code = words.code
-    bytes_ = words.pointer(Word.MASK)
-    places = enumerate((rows.batch, rows.head, row))
-    offsets = [code.product(at, words[Word.MASK_BATCH + n]) for n, at in places]
-    offset = code.sum(first, *offsets)
-    is_bytes = words.is_set(Word.SEEN)
-    byte = code.builder.gep(bytes_, [offset], source_etype=BYTE)
-    return code.builder.select(is_bytes, byte, code.at(bytes_, offset))
-
-
-def _visible(words: Words, most: Any) -> Any:
-    """Return how many keys are seen, of which a causal row sees `most`."""
-    keys = words[Word.KEYS]
-    is_causal = words.is_set(Word.IS_CAUSAL)
-    return words.code.builder.select(is_causal, words.code.least(keys, most), keys)

@@ -13,7 +13,7 @@ from magweld.codegen.emitter import POINTER, WORD, Emitter, define
 from magweld.codegen.window_transforms import transposed
 
 # Keys of a block.
-KEYS: Final = 64
+KEYS: Final = 128
 
 
 @dataclass(frozen=True)

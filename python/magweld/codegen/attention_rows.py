@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,17 +10,8 @@ from typing import Any
 from llvmlite import ir
 
 from magweld.codegen.activations import exp
-from magweld.codegen.emitter import (
-    BYTE,
-    FLOAT,
-    INT,
-    POINTER,
-    WORD,
-    Emitter,
-    define,
-)
-
-_BIT = ir.IntType(1)
+from magweld.codegen.emitter import FLOAT, POINTER, WORD, Emitter, define
+from magweld.codegen.masked_loads import load_some
 
 
 @dataclass(frozen=True)
@@ -38,20 +28,19 @@ class AttentionRows:
 
     @cached_property
     def weigh(self) -> ir.Function:
-        """(scores, mask, seen, unseen, limit, vectors, highest, total, sums, size).
+        """(scores, mask, limit, vectors, highest, total, sums, size).
 
         Scores become exponentials of what they are above the highest score so far, zero
         from the limit on and where they are minus infinity. The mask is added before,
-        unless its address is 0; it has bytes that choose one of two floats if `seen` is
-        not 0. A new highest score scales the total and the sums of values, of `size`
-        floats. Each lane of the total has a part of it.
+        unless its address is 0. A new highest score scales the total and the sums of
+        values, of `size` floats. Each lane of the total has a part of it.
         """
-        kinds = (*[POINTER] * 4, WORD, WORD, *[POINTER] * 3, WORD)
+        kinds = (POINTER, POINTER, WORD, WORD, *[POINTER] * 3, WORD)
         function = define(self.module, "attention_weigh", *kinds)
         code = Emitter(function, self.lanes)
-        scores, *masks, limit, vectors, highest, total, sums, size = code.arguments
+        scores, mask, limit, vectors, highest, total, sums, size = code.arguments
         old = code.load(highest, 0)
-        best = self._masked(code, (scores, *masks), (limit, vectors), old)
+        best = self._masked(code, (scores, mask), (limit, vectors), old)
         code.store(best, highest, 0)
         lowest = code.spread(-math.inf)
         builder = code.builder
@@ -77,7 +66,7 @@ class AttentionRows:
     def _masked(
         self,
         code: Emitter,
-        addresses: tuple[Any, ...],
+        addresses: tuple[Any, Any],
         numbers: tuple[Any, Any],
         old: Any,
     ) -> Any:
@@ -85,87 +74,47 @@ class AttentionRows:
 
         Args:
             code: Emits.
-            addresses: Of scores, their mask, and the floats that its bytes choose from.
+            addresses: Of scores and their mask.
             numbers: The limit and vectors.
             old: The highest score before.
         """
         builder = code.builder
-        scores, *masks = addresses
+        scores, mask = addresses
         limit, vectors = numbers
-        has_mask = _is_given(code, masks[0])
+        has_mask = _is_given(code, mask)
         best = code.variable(old)
-        with code.loop(0, vectors) as number:
+
+        def note(value: Any) -> None:
+            known = builder.load(best, typ=code.vector)
+            builder.store(_higher(code, known, value), best)
+
+        # All lanes of these are before the limit. Scores without a mask stay as they
+        # are: they are read again at once, which waits for a store of some lanes.
+        shown = builder.sdiv(code.most(limit, 0), code.word(self.lanes))
+        shown = code.least(shown, vectors)
+        with builder.if_else(has_mask) as (masked, plain):
+            with masked, code.loop(0, shown) as number:
+                place = code.product(number, self.lanes)
+                added = code.load(mask, place)
+                value = builder.fadd(code.load(scores, place), added)
+                code.store(value, scores, place)
+                note(value)
+            with plain, code.loop(0, shown) as number:
+                note(code.load(scores, code.product(number, self.lanes)))
+        with code.loop(shown, vectors) as number:
             place = code.product(number, self.lanes)
-            is_seen = self._before(code, builder.sub(limit, place))
+            is_seen = code.lanes_before(builder.sub(limit, place))
             value = code.variable(code.load(scores, place))
             with builder.if_then(has_mask):
-                added = self._added(code, masks, place, is_seen)
+                added = load_some(code, code.at(mask, place), is_seen, FLOAT)
                 one = builder.load(value, typ=code.vector)
                 builder.store(builder.fadd(one, added), value)
             one = builder.load(value, typ=code.vector)
             one = builder.select(is_seen, one, code.spread(-math.inf))
             code.store(one, scores, place)
-            builder.store(_higher(code, builder.load(best, typ=code.vector), one), best)
+            note(one)
         found = builder.load(best, typ=code.vector)
         return code.across(found, lambda one, other: _higher(code, one, other))
-
-    def _added(
-        self, code: Emitter, masks: Sequence[Any], place: Any, is_seen: Any
-    ) -> Any:
-        """Emit what a mask adds to a vector of scores.
-
-        Args:
-            code: Emits.
-            masks: Addresses of the mask, and of the floats that its bytes choose from.
-            place: The first score.
-            is_seen: The lanes that are there.
-        """
-        builder = code.builder
-        mask, *choices = masks
-        found = code.variable(code.spread(0.0))
-        with builder.if_else(_is_given(code, choices[0])) as (by_bytes, by_floats):
-            with by_bytes:
-                address = builder.gep(mask, [place], source_etype=BYTE)
-                read = self._load_some(code, address, is_seen, BYTE)
-                is_set = builder.icmp_unsigned("!=", read, ir.Constant(read.type, None))
-                seen, unseen = (
-                    code.spread(builder.load(one, typ=FLOAT, align=4))
-                    for one in choices
-                )
-                builder.store(builder.select(is_set, seen, unseen), found)
-            with by_floats:
-                read = self._load_some(code, code.at(mask, place), is_seen, FLOAT)
-                builder.store(read, found)
-        return builder.load(found, typ=code.vector)
-
-    def _before(self, code: Emitter, limit: Any) -> Any:
-        """Return which lanes are before a number."""
-        builder = code.builder
-        words = ir.VectorType(INT, self.lanes)
-        first = builder.insert_element(
-            ir.Constant(words, ir.Undefined),
-            builder.trunc(limit, INT),
-            ir.Constant(INT, 0),
-        )
-        limits = code.shuffle(first, first, [0] * self.lanes)
-        numbers = ir.Constant(words, list(range(self.lanes)))
-        return builder.icmp_signed("<", numbers, limits)
-
-    def _load_some(
-        self, code: Emitter, address: Any, is_loaded: Any, kind: ir.Type
-    ) -> Any:
-        """Load some lanes; others are zero, and their memory is not read."""
-        vector = ir.VectorType(kind, self.lanes)
-        size, letters = (4, "f32") if kind is FLOAT else (1, "i8")
-        name = f"llvm.masked.load.v{self.lanes}{letters}.p0"
-        function = self.module.globals.get(name)
-        if function is None:
-            lanes = ir.VectorType(_BIT, self.lanes)
-            given = [POINTER, INT, lanes, vector]
-            function = ir.Function(self.module, ir.FunctionType(vector, given), name)
-        alignment = ir.Constant(INT, size)
-        arguments = [address, alignment, is_loaded, ir.Constant(vector, None)]
-        return code.builder.call(function, arguments)
 
 
 def _is_given(code: Emitter, address: Any) -> Any:

@@ -111,6 +111,18 @@ class Emitter:
         first = self.builder.insert_element(poison, scalar, zero)
         return self.shuffle(first, first, [0] * self.lanes)
 
+    def lanes_before(self, limit: Any) -> Any:
+        """Return which lanes have a number below a word, as bits."""
+        words = ir.VectorType(INT, self.lanes)
+        first = self.builder.insert_element(
+            ir.Constant(words, ir.Undefined),
+            self.builder.trunc(limit, INT),
+            ir.Constant(INT, 0),
+        )
+        limits = self.shuffle(first, first, [0] * self.lanes)
+        numbers = ir.Constant(words, list(range(self.lanes)))
+        return self.builder.icmp_signed("<", numbers, limits)
+
     def shuffle(self, one: Any, other: Any, lanes: Sequence[int]) -> Any:
         """Return some lanes of two vectors, those of the other one behind."""
         mask = ir.Constant(ir.VectorType(INT, len(lanes)), list(lanes))
