@@ -60,7 +60,7 @@ def _dots(
         if loop != NONE:
             unroll[loop] = count
     steps = points_of(nest, nest.reductions) / lanes
-    cycles = steps * block_cycles(*extents, 1, block)
+    cycles = steps * block_cycles(*extents, 1, block, unit)
     # A tree over the lanes of every result: two shuffles and a sum each level. What is
     # left of the reduction has trees of its own.
     trees = 1 + (nest.extents[depth] % lanes).bit_count()

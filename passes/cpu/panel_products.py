@@ -25,7 +25,6 @@ from magweld.passes.cpu.loop_nest import Access, LoopNest
 from magweld.passes.cpu.pair_nests import can_be_pairs, has_pairs, paired_nest, points
 from magweld.passes.cpu.product_costs import (
     OUTPUT_CYCLES,
-    PIPE_BITS,
     Candidate,
     best_block,
     block_cycles,
@@ -36,6 +35,7 @@ from magweld.passes.cpu.product_costs import (
 )
 from magweld.passes.cpu.register_tile import NONE, RegisterTile, VectorUnit
 from magweld.passes.tiling.first_cache import LINE_BYTES
+from magweld.passes.tiling.strips import PIPE_BITS
 from magweld.passes.tiling.vectors import TURN_CYCLES, copy_cycles
 
 # Distance between rows of a panel, in elements, from which walking down the rows
@@ -220,7 +220,7 @@ class _PanelProduct:
         depth = points_of(self.nest, self.nest.reductions)
         apart = self._lanes_apart(self.row, lanes) > 1
         access = lanes * APART_CYCLES if apart else OUTPUT_CYCLES
-        cycles = depth * block_cycles(rest, rows, lanes, block)
+        cycles = depth * block_cycles(rest, rows, lanes, block, self.unit)
         cycles += rest * ceil(rows / lanes) * access
         # Narrow vectors take one of two pipes.
         share = PIPE_BITS / max(self.unit.bits, PIPE_BITS)
@@ -257,7 +257,9 @@ class _PanelProduct:
         """Return the cycles of some columns, with what is read and written of them."""
         rows, _ = self.extents
         depth = points_of(self.nest, self.nest.reductions)
-        products = depth * block_cycles(rows, columns, self.lanes, self.block)
+        products = depth * block_cycles(
+            rows, columns, self.lanes, self.block, self.unit
+        )
         access = OUTPUT_CYCLES * self._lanes_apart(self.columns, self.lanes)
         return self._times * (products + rows * ceil(columns / self.lanes) * access)
 

@@ -13,16 +13,10 @@ from magweld.passes.cpu.register_tile import (
     VectorUnit,
     split_extent,
 )
+from magweld.passes.tiling.strips import step_cycles
 
-# Multiply-adds in flight that hide the latency of one.
-VECTORS_IN_FLIGHT = 4
 # Part of the registers that operands and addresses need.
 OPERAND_SHARE = 4
-# Cycles that a load costs a step although it runs beside the multiply-adds: 6x4
-# blocks of vectors reach 100 GFLOP/s where 12x2 reach 90 (Zen 4).
-LOAD_CYCLES = 0.5
-# Bits of a pipe of multiply-adds, of which a core has two (devices.toml).
-PIPE_BITS = 256
 # Cycles to read and write a vector of the output.
 OUTPUT_CYCLES = 2.0
 # Part of the registers that the vectors of columns of a block are at most. Measured
@@ -77,20 +71,17 @@ def best_block(
     ]
     return min(
         blocks,
-        key=lambda block: (block_cycles(rows, columns, lanes, block), -block[1]),
+        key=lambda block: (block_cycles(rows, columns, lanes, block, unit), -block[1]),
     )
 
 
-def block_cycles(rows: int, columns: int, lanes: int, block: tuple[int, int]) -> float:
-    """Return the cycles of one step of the reduction for all rows and columns.
-
-    A block costs as many cycles as it has multiply-adds, at least as many as one of
-    them takes, and something for its loads.
-    """
+def block_cycles(
+    rows: int, columns: int, lanes: int, block: tuple[int, int], unit: VectorUnit
+) -> float:
+    """Return the cycles of one step of the reduction for all rows and columns."""
     total = 0.0
     for r in split_extent(rows, block[0], 1):
         for c in split_extent(columns, block[1], lanes):
             steps = (r.stop - r.start) // r.step * ((c.stop - c.start) // c.step)
-            products = max(r.count * c.count, VECTORS_IN_FLIGHT)
-            total += steps * (products + LOAD_CYCLES * (r.count + c.count))
+            total += steps * step_cycles(r.count, c.count, unit.bits)
     return total

@@ -16,11 +16,8 @@ from math import ceil, prod
 from magweld.passes.cpu.loop_nest import Access, LoopNest
 from magweld.passes.cpu.masked_lanes import can_be_masked, masked_width
 from magweld.passes.cpu.product_costs import (
-    LOAD_CYCLES,
     OPERAND_SHARE,
     OUTPUT_CYCLES,
-    PIPE_BITS,
-    VECTORS_IN_FLIGHT,
     Candidate,
     power_below,
 )
@@ -30,6 +27,7 @@ from magweld.passes.cpu.register_tile import (
     VectorUnit,
     split_extent,
 )
+from magweld.passes.tiling.strips import LOAD_CYCLES, PIPE_BITS, vectors_in_flight
 from magweld.passes.tiling.vectors import MOST_POINTS
 
 # Multiply-adds in one block of code.
@@ -145,6 +143,7 @@ class _Window:
         own = rows != NONE and self.weight.strides[rows] != 0
         contiguous = self.nest.outputs[0].strides[columns] == 1
         stride = 1 if contiguous else self.lanes
+        flight = vectors_in_flight(self.unit.bits)
         cycles = 0.0
         for r in split_extent(self.extents[0], block[0], 1):
             for c in split_extent(
@@ -155,7 +154,7 @@ class _Window:
                 slots = _slots(c.lanes, self.unit)
                 # Half as wide ones take one of two pipes, and as long; loads are as
                 # many.
-                each = max(r.count * c.count * slots, VECTORS_IN_FLIGHT)
+                each = max(r.count * c.count * slots, flight)
                 fetched = lines[r.count] * c.count * loads
                 fetched += self.points * (r.count if own else 1)
                 stored = r.count * c.count * OUTPUT_CYCLES * stride * slots

@@ -13,6 +13,7 @@ from magweld.passes.tiling.regions import (
     OperatorKind,
     OperatorModel,
 )
+from magweld.passes.tiling.strips import strip_vectors
 from magweld.passes.tiling.winograd_forms import (
     FORMS,
     ROWS,
@@ -63,7 +64,10 @@ def _product_waste(node: OperatorModel, box: Box, device: Device) -> float:
     turned = not _moves(panel.index[-1:], column) or _has_pairs(node)
     copied = TURN_CYCLES if turned else copy_cycles(device.vector_bits)
     columns = box[column].size
-    waste = _vectors(columns, lanes) * lanes / columns
+    high = math.prod(
+        box[loop].size for loop in node.parallel if not _moves(panel.index, loop)
+    )
+    waste = strip_vectors(columns, high, lanes, device.vector_bits) * lanes / columns
     waste += copied * elements * lanes / points
     rows = (
         any(_moves(r.index[-1:], loop) for loop in node.reduction) for r in node.reads
@@ -141,20 +145,25 @@ def vector_waste(part: OperatorTile, device: Device) -> float:
         dim, across, rows, row = -2, down, 1, rows
     last = image.index[dim]
     lanes = max(1, device.vector_bits // (8 * node.writes[0].element_bytes))
-    vectors = rows * _row_vectors(node, row, lanes, device)
+    vectors = rows * _row_vectors(node, box, row, lanes, device)
     inside = not part.outside[0]
     terms = [t for t in last.terms if box[t[0]].size > 1] if last is not None else []
     if terms == [(across, 1)]:
         whole = inside or row == image.shape[dim]
-        vectors = _vectors(rows * row, lanes) if whole else vectors
+        vectors = (
+            _flat_vectors(node, box, rows * row, lanes, device) if whole else vectors
+        )
     elif (across, 1) in terms:
         pitch = image.window(box)[dim].size
-        vectors = min(vectors, _vectors((rows - 1) * pitch + row, lanes))
+        flat = (rows - 1) * pitch + row
+        vectors = min(vectors, _flat_vectors(node, box, flat, lanes, device))
     waste = vectors * lanes / (rows * row)
     return waste + _panel_waste(node, box, lanes, device)
 
 
-def _row_vectors(node: OperatorModel, row: int, lanes: int, device: Device) -> int:
+def _row_vectors(
+    node: OperatorModel, box: Box, row: int, lanes: int, device: Device
+) -> float:
     """Return the vectors of a row; the last one of a window may not be full."""
     points = math.prod(node.extents[loop] for loop in node.reduction)
     slides = any(i is not None and len(i.terms) > 1 for i in node.reads[0].index)
@@ -163,8 +172,27 @@ def _row_vectors(node: OperatorModel, row: int, lanes: int, device: Device) -> i
     )
     masked = slides and floats and points <= MOST_POINTS
     if not masked or device.vector_bits < MASKED_BITS:
-        return _vectors(row, lanes)
+        return _flat_vectors(node, box, row, lanes, device)
     return -(-row // lanes)
+
+
+def _flat_vectors(
+    node: OperatorModel, box: Box, columns: int, lanes: int, device: Device
+) -> float:
+    """Return the vectors that pixels take as columns, without masks.
+
+    Windows of few points are written out: they have no strips of columns.
+    """
+    points = math.prod(node.extents[loop] for loop in node.reduction)
+    slides = any(
+        sum(node.extents[loop] > 1 for loop, _ in i.terms) > 1
+        for i in node.reads[0].index
+        if i is not None
+    )
+    if len(node.parallel) <= WINDOW_LOOPS or (slides and points <= MOST_POINTS):
+        return _vectors(columns, lanes)
+    *_, row, _, _ = node.parallel
+    return strip_vectors(columns, box[row].size, lanes, device.vector_bits)
 
 
 def _panel_waste(node: OperatorModel, box: Box, lanes: int, device: Device) -> float:

@@ -236,6 +236,21 @@ func.func @rows_of_strips(%w: memref<128x240xf32>, %x: memref<240x96xf32>, %z: m
   return
 }
 
+// Three strips and a half are four.
+// NARROW-LABEL: func.func @rows_of_half_a_strip(
+// NARROW-NOT:     memref.prefetch {{.+}} : memref<15360xf32
+// CHECK-LABEL: func.func @rows_of_half_a_strip(
+// CHECK:         memref.prefetch {{.+}} : memref<15360xf32
+func.func @rows_of_half_a_strip(%w: memref<64x240xf32>, %x: memref<240x56xf32>, %z: memref<64x56xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%w, %x : memref<64x240xf32>, memref<240x56xf32>) outs(%z : memref<64x56xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
 // All rows of an argument are in a cache when the next tile reads them.
 // NARROW-LABEL: func.func @all_rows(
 // NARROW-NOT:     memref.prefetch {{.+}} : memref<15360xf32
