@@ -69,6 +69,15 @@ def test_any_size_has_the_results_of_torch(
         assert result.is_contiguous(memory_format=torch.channels_last)
 
 
+@pytest.mark.parametrize("tiles", [23, 24, 25, 47, 48, 49, 71, 73, 97])
+@pytest.mark.parametrize("steps", [(1, 1), (2, 2)])
+def test_any_number_of_tiles_is_split_into_blocks(tiles: int, steps: Pair) -> None:
+    """Tiles are more than filters: threads share out blocks of them."""
+    x = torch.randn(1, DEPTH, 2, 2 * tiles)
+    w = torch.randn(FILTERS, DEPTH, 3, 3) / math.sqrt(9 * DEPTH)
+    close(plain(x, w, steps=steps), F.conv2d(x, w, None, steps, 1))
+
+
 @pytest.mark.parametrize("padding", [(0, 0), (0, 1), (1, 0), (2, 3), (5, 4)])
 def test_any_padding_has_the_results_of_torch(padding: tuple[int, int]) -> None:
     x, w = torch.randn(2, DEPTH, 9, 14), torch.randn(FILTERS, DEPTH, 3, 3) / 9
