@@ -174,7 +174,9 @@ class CheckedEngine(Engine):
         """
         known = self._segments
         with self._lock:
-            outcome = capture(program, known.sources, known.places)
+            outcome = capture(
+                program, known.sources, known.places, assumes=known.assumes
+            )
         result = outcome.result
         if type(result) is not Suspended:
             # What lies behind can be compared when the record answers from now on.

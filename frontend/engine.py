@@ -253,6 +253,7 @@ class Engine:
             note = functools.partial(self._note_failure, record, args, kwargs)
             return self._go_on(Suspended(record.ends, result), note)
         fetched.clear()
+        self._doubt(record)
         result = self._run_instead(TracedCall(self.target, args, kwargs), reason)
         self._note_failure(record, args, kwargs, record)
         return result
@@ -352,6 +353,18 @@ class Engine:
         self._log.add(Break(CATALOGUE["torch-mode"], "", ""))
         return held._magweld_run(*args, **kwargs)
 
+    def _doubt(self, record: Record) -> None:
+        """Take note that a hit has failed: the truths that it assumes may change.
+
+        If they do so often, no recording assumes any more.
+        """
+        known = self._segments
+        if not record.assumes or not known.doubt(record):
+            return
+        with self._log.lock:
+            for cache in (self._cache, *(segment.cache for segment in known.all)):
+                cache.records = [one for one in cache.records if not one.assumes]
+
     def _run_instead(self, program: Program, reason: Break) -> Any:
         # An operator raises for the values of now: eager tells how, and when.
         result = program.run()
@@ -410,6 +423,7 @@ class Engine:
         else:
             return self._miss(cache, program, failures)
         verdict.clear()
+        self._doubt(record)
         result = self._run_instead(program, reason)
         note(record)
         return result
@@ -499,6 +513,7 @@ class Engine:
             wanted,
             self._annotations,
             branched,
+            known.assumes,
             sizes,
         )
         seconds = time.perf_counter() - start

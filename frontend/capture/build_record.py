@@ -55,6 +55,8 @@ class Capture:
         written_out: Loops that are no operators: why, and the user's file:line.
         varying: Positions of the inputs of the graph some of whose sizes may be others
             in another call; guards fix those of the rest.
+        assumes: Whether truths of tensors are taken for those of the run, and hits
+            with others fail.
     """
 
     graph: OperatorGraph
@@ -67,6 +69,7 @@ class Capture:
     kept: str = ""
     written_out: tuple[tuple[str, str], ...] = ()
     varying: tuple[int, ...] = ()
+    assumes: bool = False
 
     @property
     def is_lifted(self) -> bool:
@@ -199,6 +202,7 @@ class Run:
                 for number, item in enumerate(graph.inputs)
                 if settled.dims.get(item.node)
             ),
+            assumes=recorder.assumes,
         )
 
     def _check_guards(self, program: GuardProgram) -> None:

@@ -128,6 +128,7 @@ def capture(
     wanted: frozenset[str] = frozenset(),
     annotations: tuple[UserAnnotation, ...] = (),
     preferred: bool = False,
+    assumes: bool = False,
     known: KnownSizes = _NO_SIZES,
 ) -> Outcome:
     """Run a program once under observation.
@@ -141,6 +142,8 @@ def capture(
         annotations: What users have annotated, beside what ships.
         preferred: Whether a branch on a tensor becomes an operator of the graph
             rather than a guard, where both are possible.
+        assumes: Whether a branch on a tensor that is neither is taken for that of all
+            calls; a hit that is to take the other one fails.
         known: What there is of the sizes of a run that lifts some.
     """
     if not can_read_frames():
@@ -149,7 +152,7 @@ def capture(
     table = shipped_annotations()
     if annotations:
         table = table.extended(user_entries(annotations))
-    session, recorder = _observers(table, wanted, preferred)
+    session, recorder = _observers(table, wanted, preferred, assumes)
     run = Run(session, recorder, program.arguments, torch_state(), known)
     split = Split(session, sources, places, run.finish_early)
     try:
@@ -218,7 +221,7 @@ def _withdraw(
 
 
 def _observers(
-    table: AnnotationTable, wanted: frozenset[str], preferred: bool
+    table: AnnotationTable, wanted: frozenset[str], preferred: bool, assumes: bool
 ) -> tuple[Session, OperatorRecorder]:
     session = Session(code_tables(), frame_reader(), table, wanted)
     session.operators = recorder = OperatorRecorder(OperatorWatch(), session)
@@ -226,7 +229,7 @@ def _observers(
     if lifting is not None:
         Operands(lifting, session, recorder).attach()
         lifting.loops = Loops(lifting, session, recorder)
-    Branches(session, recorder, preferred).attach()
+    Branches(session, recorder, preferred, assumes).attach()
     return session, recorder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -47,11 +48,16 @@ class Branches(Trials):
     """
 
     def __init__(
-        self, session: Session, recorder: OperatorRecorder, preferred: bool
+        self,
+        session: Session,
+        recorder: OperatorRecorder,
+        preferred: bool,
+        assumes: bool,
     ) -> None:
         super().__init__(session, recorder)
         self.unguarded: tuple[Observer, Row] | None = None
         self._preferred = preferred
+        self._assumes = assumes
         self._count = 0
         self._refused: dict[tuple[int, int], str] = {}
 
@@ -94,7 +100,7 @@ class Branches(Trials):
         if self._is_required(flow, jump, tensor, outcome, predicate):
             return True
         if jump is None or not self._is_better(predicate):
-            return self._no_branch(predicate)
+            return self._no_branch("bool", tensor, outcome, predicate)
         site = (id(observer.code), jump.offset)
         if site not in self._refused:
             try:
@@ -102,9 +108,7 @@ class Branches(Trials):
                 return True
             except DifferenceError as difference:
                 self._refused[site] = str(difference)
-        if predicate is None:
-            raise StopRecordingError("tensor-value", self._refused[site])
-        return False
+        return self._no_branch(self._refused[site], tensor, outcome, predicate)
 
     def _is_required(
         self,
@@ -155,10 +159,34 @@ class Branches(Trials):
         trial.state, trial.modes = state, operator_state()
         raise TrialEndedError
 
-    def _no_branch(self, predicate: Predicate | None) -> bool:
-        if predicate is None:
-            raise StopRecordingError("tensor-value", "bool")
-        return False
+    def _no_branch(
+        self,
+        reason: str,
+        tensor: torch.Tensor,
+        outcome: bool,
+        predicate: Predicate | None,
+    ) -> bool:
+        """Return whether a truth that is no operator needs no guard.
+
+        Raises:
+            StopRecordingError: It needs one, and there is none.
+        """
+        if predicate is not None:
+            return False
+        if not self._assume(self.recorder.requires(tensor, outcome)):
+            raise StopRecordingError("tensor-value", reason)
+        return True
+
+    def _assume(self, require: Callable[[], None] | None) -> bool:
+        """Take a truth for that of all calls, if hits can find out; return whether."""
+        if require is None or self.scopes or not self._assumes:
+            return False
+        lifting = self.session.graph.lifting
+        if lifting is not None and lifting.loops is not None:
+            lifting.loops.note_branch()
+        require()
+        self.recorder.assumes = True
+        return True
 
     def _is_better(self, predicate: Predicate | None) -> bool:
         """Return whether a branch of the graph is better than a guard, if any."""
@@ -314,7 +342,7 @@ class Branches(Trials):
     def _give_up(self, scope: Scope, reason: str) -> None:
         site = (id(scope.observer.code), scope.row.offset)
         self._refused.setdefault(site, reason)
-        if not self._guard(scope):
+        if not self._guard(scope) and not self._assume(scope.require):
             # What the run is in is in no record: it must not be split here.
             self.unguarded = (scope.observer, scope.test or scope.row)
             raise StopRecordingError("tensor-value", reason)

@@ -57,6 +57,7 @@ class IfScope(Scope):
             raise DifferenceError(self._trial.failure)
         # Last operator before the taken branch.
         self._mark = trials.recorder.mark()
+        self.require = trials.recorder.requires(tensor, outcome)
 
     def _run_other(self, begin: int, state: FrameState) -> Piece:
         """Run the branch that the program does not take; return its operators."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -70,6 +70,7 @@ class Scope:
         test: The instruction that tested first: the jump, or one in front of it.
         predicates: Guards for the outcomes so far, which make it unnecessary; None
             where there is none.
+        require: Has hits with another outcome fail instead; None if that cannot be.
     """
 
     observer: Observer
@@ -79,6 +80,7 @@ class Scope:
     tests: frozenset[int] = frozenset()
     test: Row | None = None
     predicates: list[Predicate | None] = field(default_factory=list)
+    require: Callable[[], None] | None = None
 
     def iterate(self, state: FrameState) -> None:
         """Take note of the values before one of the tests."""

@@ -74,6 +74,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         consider: Asked whether the truth of a tensor becomes a branch of the graph;
             gets the tensor, its truth, and the predicate that would guard it.
         trial: Tells whether what runs now will be undone.
+        assumes: Whether hits take truths of tensors for those of the run.
     """
 
     def __init__(self, watch: OperatorWatch, session: Session) -> None:
@@ -83,6 +84,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         self.last = ""
         self.consider: Consider | None = None
         self.trial: Callable[[], bool] = bool
+        self.assumes = False
         self._tested: torch.Tensor | None = None
         self._opened: tuple[Any, Any, Any] = (None, (), {})
         self._passes = False
@@ -425,13 +427,25 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             Whether that is done: not on GPUs, where a check that fails leaves nothing
             that runs, nor behind a write that autograd has seen, nor of numbers.
         """
+        add = self.requires(tensor, truth)
+        if add is not None:
+            add()
+        return add is not None
+
+    def requires(self, tensor: torch.Tensor, truth: bool) -> Callable[[], None] | None:
+        """Return what does so later, as if it were done now; None if it cannot be."""
         behind = self.tensors.written and torch.is_grad_enabled()
         if not tensor.is_cpu or tensor.dtype is not torch.bool or behind:
-            return False
+            return None
         operands = (self.tensors.node(tensor), truth)
-        node = self.graph.call_function(REQUIRE_TRUTH, operands)
-        node.meta.update(self.place(), fallible=True)
-        return True
+        mark, place = self.mark(), self.place()
+
+        def add() -> None:
+            with self.graph.inserting_before(mark.next):
+                node = self.graph.call_function(REQUIRE_TRUTH, operands)
+            node.meta.update(place, fallible=True)
+
+        return add
 
     def _read_value(self, node: fx.Node, refusal: str, result: Any) -> None:
         session, predicate = self._session, None

@@ -21,6 +21,8 @@ from magweld.frontend.state.mro import key_of_class
 MAX_RECORDS = 32
 # Runs refused for one reason before calls with such arguments are left alone.
 MAX_REFUSALS = 2
+# Hits for each of a record's failures before what it assumes is taken to change.
+MAX_HITS_A_FAILURE: Final = 16
 # Records in a row that failed by one guard before it is taken for unstable.
 MAX_FAILURES = 8
 # Hits in a row of a record that torch runs for many sizes before it is looked at first.
@@ -205,6 +207,7 @@ class Segments:
         sources: Makes continuations.
         places: Where recordings are known to end.
         worthless: Whether the recordings hold too few operators.
+        assumes: Whether recordings may take truths of tensors for those of all calls.
     """
 
     def __init__(self, policy: Callable[[], LiftingPolicy]) -> None:
@@ -218,6 +221,7 @@ class Segments:
         self._parts = 0
         self._operators = 0
         self.worthless = False
+        self.assumes = True
 
     @property
     def all(self) -> list[Segment]:
@@ -262,6 +266,13 @@ class Segments:
             return BreakStep(self.sources, form, self.intern)
         except ValueError:
             return None
+
+    def doubt(self, record: Record) -> bool:
+        """Return whether a hit that failed tells that no truth is to be assumed."""
+        often = MAX_HITS_A_FAILURE * record.failures > record.hits
+        if record.failures >= MAX_REFUSALS and often:
+            self.assumes = False
+        return not self.assumes
 
     def tally(self, operators: int) -> bool:
         """Count the operators of a recording that ended at a break.

@@ -60,6 +60,7 @@ class RecordMaker:
             grad_enabled=captured.grad_enabled,
             is_timed=all(tensor.is_cpu for tensor in captured.graph.examples),
             trains=captured.graph.trains,
+            assumes=captured.assumes,
             guards_forms=not captured.dynamic,
         )
         self._note_reasons(record, captured)

@@ -68,6 +68,7 @@ class Record(KeptByRecords):
         unfinished: Timed calls in a row whose gradients nobody has asked for yet.
         is_trained: Whether gradients of a timed call were ever asked for.
         failures: Hits whose graph has failed.
+        assumes: Whether hits fail where truths of tensors are not those of the run.
         compared_from: Hits from which on they are compared with eager runs once more.
         guards_forms: Whether its guards test class, dtype, device, shape and strides of
             all inputs of the graph.
@@ -93,6 +94,7 @@ class Record(KeptByRecords):
     unfinished: int = 0
     is_trained: bool = False
     failures: int = 0
+    assumes: bool = False
     compared_from: int = NEVER
     guards_forms: bool = False
 

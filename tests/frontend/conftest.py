@@ -54,6 +54,11 @@ class Checker:
         assert equal(mine, theirs), f"{mine} is not {theirs}\n{self.traced.explain()}"
         return self.outcome(before)
 
+    @property
+    def assumes(self) -> bool:
+        """Whether the newest record takes a truth of a tensor for that of all calls."""
+        return self.traced.records[0].assumes
+
     def outcome(self, before: dict[str, int]) -> str:
         """Return "hit", "record" or the id of the break since `before`."""
         after = self.traced.stats()
