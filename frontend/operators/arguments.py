@@ -89,14 +89,25 @@ class Arrays:
         leaving: dict[int, set[int]] = {}
         for tensor, array in self._shared:
             storage, owner = storage_of(tensor), owner_of(array)
-            node = self._graph.find(owner)
-            stays = node is None or node.external or made(owner) or made(array)
+            stays = self._stays(owner, made)
             if storage in written and (stays or self._graph.lent[id(owner)]):
                 raise StopRecordingError("tensor-write", "memory of an array")
             if storage in left:
                 leaving.setdefault(id(owner), set()).add(storage)
             if storage in left and (stays or len(leaving[id(owner)]) > 1):
                 raise StopRecordingError("result-object", "a tensor of an array")
+
+    def _stays(self, owner: Any, made: Made) -> bool:
+        """Return whether an array that shows some memory outlives the run.
+
+        What owns it may be an array that only functions of numpy have seen.
+        """
+        shown = [
+            node
+            for node in self._graph.nodes.values()
+            if is_array(node.obj) and owner_of(node.obj) is owner
+        ]
+        return not shown or any(node.external or made(node.obj) for node in shown)
 
     def lend(self, tensor: torch.Tensor, array: Any) -> None:
         """Take note that a tensor and an array share memory."""
@@ -118,7 +129,9 @@ def _is_listed(tensor: torch.Tensor) -> bool:
     """Return whether a list of numbers makes the same tensor."""
     if tensor.nbytes > MAX_BYTES or tensor.clone().stride() != tensor.stride():
         raise StopRecordingError("operator-argument", "the form of an array")
-    small = tensor.numel() <= MAX_LISTED and tensor.is_contiguous()
+    # An array with a new dimension of one is contiguous, with any stride there.
+    made = torch.empty(tensor.shape, device="meta").stride()
+    small = tensor.numel() <= MAX_LISTED and tensor.stride() == made
     listed = small and (tensor.numel() > 0 or tensor.dim() == 1)
     if tensor.requires_grad and not listed:
         raise StopRecordingError("operator-argument", "an array that gets a gradient")

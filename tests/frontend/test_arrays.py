@@ -138,6 +138,19 @@ def _returned_array(x):
     return x, torch.arange(3.0).numpy()
 
 
+PART = np.ones((4, 3), np.float32)[1:]
+
+
+def _returned_part(x):
+    # What owns the memory is no array that the program names.
+    return x + 1, torch.from_numpy(PART[:2])
+
+
+def _returned_beside(x):
+    made = np.tile(np.ones(3, np.float32), (2, 1))
+    return x + torch.from_numpy(made), torch.from_numpy(made), made[0]
+
+
 def _returned_tensor(x):
     tensor = torch.arange(3.0)
     return x + float(tensor.numpy()[1]), tensor
@@ -150,7 +163,8 @@ def _returned_tensor(x):
         _written_alias,
         _written_array,
         _returned_array,
-        _returned_tensor,
+        _returned_part,
+        _returned_beside,
     ],
 )
 def test_memory_of_an_array_that_matters_is_refused(function):
@@ -159,6 +173,28 @@ def test_memory_of_an_array_that_matters_is_refused(function):
         expected, found = function(X + step), traced(X + step)
         assert repr(found) == repr(expected)
     assert traced.breaks, traced.explain()
+
+
+def test_memory_that_only_numpy_has_seen_belongs_to_the_result():
+    def program(x):
+        return torch.from_numpy(np.tile(np.ones(3, np.float32), (2, 1))[:, None]), x + 1
+
+    traced = trace(program, backend="eager", check=True)
+    results = [traced(X) for _ in range(3)]
+    assert traced.stats()["hits"] == 2, traced.explain()
+    # With the stride of a dimension that numpy has added.
+    assert {result.stride() for result, _ in results} == {program(X)[0].stride()}
+    results[0][0].zero_()
+    assert torch.equal(traced(X)[0], program(X)[0])
+
+
+def test_a_tensor_whose_array_is_only_read_may_be_returned():
+    traced = trace(_returned_tensor, backend="eager", check=True)
+    for _ in range(3):
+        _, tensor = traced(X)
+        assert torch.equal(tensor, torch.arange(3.0))
+        tensor.zero_()
+    assert traced.stats()["hits"] == 2, traced.explain()
 
 
 def test_a_compiling_backend_leaves_large_arrays_to_torch():
