@@ -7,7 +7,7 @@ import math
 import operator
 from collections.abc import Callable
 from inspect import CO_GENERATOR
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, SimpleNamespace
 from typing import Any, Final
 
 from magweld.frontend.expressions.expressions import NUMBERS, Expression, Literal
@@ -90,16 +90,14 @@ def _link(
         args, lifted = (function.__self__, *args), (None, *lifted)
         function = function.__func__
     elif is_class(function):
-        starter = find_in_mro(function, "__init__")
-        made = find_in_mro(function, "__new__")
-        maker = find_in_mro(type(function), "__call__")
-        plain = made is object.__new__ and maker is type.__dict__["__call__"]
-        if type(starter) is FunctionType and plain:
+        called, returns = _called_of_class(function)
+        if called is not None:
             args, lifted = (None, *args), (None, *lifted)
-            function, returns = starter, False
-    elif function is len and args:
-        method = find_in_mro(type(args[0]), "__len__")
-        function = method if type(method) is FunctionType else function
+            function = called
+    elif (asked := _asked(function, args)) is not None:
+        # Of what the method for `isinstance` gives the truth is the result.
+        returns, function = function is len, asked
+        args, lifted = args[::-1], lifted[::-1]
     elif type(function) is not FunctionType:
         descriptor, receiver = unbind(function)
         method = find_in_mro(type(function), "__call__")
@@ -115,6 +113,30 @@ def _link(
     held = tuple(map(hold, args))
     held_kwargs = {name: hold(value) for name, value in kwargs.items()}
     return Link(id(function), held, held_kwargs, lifted, lifted_kwargs, returns)
+
+
+def _asked(function: Any, args: tuple[Any, ...]) -> Any:
+    """Return the method in Python that `len` or `isinstance` asks, None for others."""
+    if not args or (function is not len and function is not isinstance):
+        return None
+    name = "__len__" if function is len else "__instancecheck__"
+    method = find_in_mro(type(args[-1]), name)
+    return method if type(method) is FunctionType else None
+
+
+def _called_of_class(cls: Any) -> tuple[Any, bool]:
+    """Return the one function that gets the arguments, and whether it gives the result.
+
+    None if there is no such function of Python.
+    """
+    starter, made = find_in_mro(cls, "__init__"), find_in_mro(cls, "__new__")
+    if find_in_mro(type(cls), "__call__") is not type.__dict__["__call__"]:
+        return None, True
+    if type(starter) is FunctionType and made is object.__new__:
+        return starter, False
+    # As of named tuples: `object.__init__` looks at no argument.
+    is_new = type(made) is staticmethod and starter is object.__init__
+    return (made.__func__ if is_new else None), True
 
 
 def begin_load(shadow: Shadow, step: Step, stack: list[Any]) -> None:
@@ -224,10 +246,35 @@ def _copy(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
             step.forget(stack[-1])
 
 
+def _new_tuple(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
+    """`tuple.__new__`: behind the class a sequence, whose elements are the same."""
+    if len(link.args) == 2 and builtin_base(link.args[1]) in (tuple, list):
+        if stack[-1] is not link.args[1]:
+            count = len(link.args[1])
+            move_reads(shadow, step, link.args[1], stack[-1], range(count))
+
+
 def _copy_dict(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
-    """`dict` of a dict, and `dict.copy`: the entries are the same."""
+    """`dict` of a dict, and `dict.copy`: the entries are the same; or of keywords."""
     if len(link.args) == 1 and type(link.args[0]) is dict and not link.kwargs:
         move_entries(shadow, step, link.args[0], stack[-1])
+    elif not link.args:
+        _place_keywords(shadow, step, link, stack[-1])
+
+
+def _make_namespace(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
+    """`SimpleNamespace` of keywords."""
+    if not link.args:
+        plans = shadow.observer.session.graph.plans
+        _place_keywords(shadow, step, link, plans.instance_dict(stack[-1]))
+
+
+def _place_keywords(shadow: Shadow, step: Step, link: Link, target: Any) -> None:
+    if step.row.opname == "CALL_FUNCTION_EX":
+        return  # they were read of a dict of the program
+    for name, expression in link.lifted_kwargs.items():
+        shadow.lifting.place(target, Kind.ITEM, name, expression)
+    step.operands.clear()
 
 
 def _put(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
@@ -254,8 +301,10 @@ _FUNCTIONS: Final = {id(function): function for function in _PURE}
 _RULES: Final[tuple[tuple[NativeRule, tuple[Any, ...]], ...]] = (
     (_compute, tuple(f for f in _PURE if is_class(f) or is_static_builtin(f))),
     (_copy, (tuple, list)),
+    (_new_tuple, (tuple.__new__,)),
     (_copy_dict, (dict, dict.copy)),
-    (_keep, (isinstance, type, callable)),
+    (_make_namespace, (SimpleNamespace,)),
+    (_keep, (isinstance, type, callable, type.__dict__["__instancecheck__"])),
     (_fields, (range, slice)),
     (_fetch, (getattr, dict.get, dict.__getitem__, operator.getitem)),
     (

@@ -132,6 +132,8 @@ class Step:
         link: The call that it makes.
         answer: Expression of a number that a query of a tensor gave.
         aligned: Number of tensor operators that took over the operands.
+        calls_back: Whether it has run a function of Python that no link leads to: what
+            it gives may follow from anything then.
     """
 
     row: Row
@@ -143,6 +145,7 @@ class Step:
     link: Link | None = None
     answer: Expression | None = None
     aligned: int = 0
+    calls_back: bool = False
 
     def take_answer(self) -> Expression | None:
         """Remove and return the expression of what a query of a tensor gave."""
@@ -272,7 +275,9 @@ class Shadow:
         if raised:
             for position in [p for p in self.stack if p >= len(stack) - 1]:
                 del self.stack[position]
-        elif not self._is_taken(step, stack):
+        elif not self._is_taken(step, stack) and not (
+            step.calls_back and step.row.opname != "GET_ITER"  # which looks at it
+        ):
             if step.row.instruction.finish is not None:
                 step.row.instruction.finish(self, step, stack)
         self._close(step)

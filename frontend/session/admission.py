@@ -80,15 +80,16 @@ def attach_shadow(session: Session, lifting: Lifting, observer: Observer) -> Non
         # A second function for one call: what it is given is not known.
         for expression in (*link.lifted, *link.lifted_kwargs.values()):
             lifting.pin(expression)
-    elif link is not None:
-        if id(session.reader.function(frame)) == link.callee:
-            link.entered = True
-            shadow.caller = link if link.returns else None
-            _bind(shadow, link)
-            # The first frame of a rest: it has taken these out of a list.
-            for index, leaf in lifting.resumed.items():
-                shadow.names[frame.f_code.co_varnames[index]] = leaf
-            lifting.resumed.clear()
+    elif link is not None and id(session.reader.function(frame)) == link.callee:
+        link.entered = True
+        shadow.caller = link if link.returns else None
+        _bind(shadow, link)
+        # The first frame of a rest: it has taken these out of a list.
+        for index, leaf in lifting.resumed.items():
+            shadow.names[frame.f_code.co_varnames[index]] = leaf
+        lifting.resumed.clear()
+    elif step is not None:
+        step.calls_back = True
 
 
 def _bind(shadow: Shadow, link: Link) -> None:
