@@ -252,8 +252,8 @@ _TEXTS = {
         "call it without such hooks; the program runs eagerly",
     ),
     "check-skipped": (
-        "a hit was not compared with eager, whose effects cannot be undone",
-        "keep iterators and tensors without memory out of reach of the call",
+        "a hit was not compared with eager: effects stay, or it reaches too much",
+        "keep iterators, tensors without memory and handlers of logs out of its reach",
     ),
     "training-graph": (
         "gradients are needed, and forward and backward cannot be compiled apart",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Final
 
 from magweld.diagnostics import MagweldError
 from magweld.frontend.differential.describe import (
@@ -22,6 +22,10 @@ from magweld.frontend.differential.describe import (
 from magweld.frontend.differential.outside import Silence, Written, warned_to
 from magweld.frontend.differential.snapshot import CannotRestoreError, Snapshot
 from magweld.frontend.operators.torch_state import torch_state
+
+# A description of so many takes seconds. A handler of logs may reach all that the
+# program which made it has.
+MOST_OBJECTS: Final = 100_000
 
 
 def compare(
@@ -186,7 +190,10 @@ def run_checked(
         written: What the traced call writes.
     """
     before = Walk(exact=exact)
-    before.describe(roots())
+    before.describe(roots(), MOST_OBJECTS)
+    if len(before.objects) > MOST_OBJECTS:
+        reason = f"it reaches more than {MOST_OBJECTS:,} objects"
+        return Checked(_own_end(run(traced)), skipped=reason)
     origins = {id(obj): number for number, obj in enumerate(before.objects)}
     try:
         snapshot = Snapshot(before.objects, [*written, *warned_to()])

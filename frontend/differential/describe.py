@@ -189,13 +189,18 @@ class Walk:
         # What views of objects make for the purpose must keep its id.
         self._kept: list[Any] = []
 
-    def describe(self, roots: Iterable[tuple[str, Any]]) -> Description:
-        """Return the description of everything that the roots lead to."""
+    def describe(
+        self, roots: Iterable[tuple[str, Any]], most: int = sys.maxsize
+    ) -> Description:
+        """Return the description of everything that the roots lead to.
+
+        It ends early where that is more than `most` objects.
+        """
         result = Description()
         starts = [(name, self._refer("", name, obj)) for name, obj in roots]
         result.items.append(Item("call", "", None, None, starts))
         done = 0
-        while done < len(self.objects):
+        while done < len(self.objects) <= most:
             result.items.append(self._item(done))
             done += 1
         return result

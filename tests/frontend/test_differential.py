@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from magweld.frontend import trace
+from magweld.frontend.differential import check
 from magweld.frontend.differential.check import (
     CheckError,
     ElsewhereError,
@@ -265,6 +266,19 @@ def test_iterators_within_reach_are_not_checked():
     assert torch.equal(traced(X), X + 1)
     assert traced.stats()["skipped"] == 1
     assert traced.breaks[-1].id == "check-skipped"
+
+
+def test_calls_that_reach_too_much_are_not_checked(monkeypatch):
+    monkeypatch.setattr(check, "MOST_OBJECTS", 1000)
+    many = [[number] for number in range(2000)]
+
+    def program(x):
+        return x + len(many)
+
+    traced = checked(program, X)
+    assert torch.equal(traced(X), X + 2000)
+    assert traced.stats()["skipped"] == 1
+    assert "more than 1,000 objects" in str(traced.breaks[-1])
 
 
 def test_what_a_break_does_happens_once(capsys):
