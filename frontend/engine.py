@@ -515,6 +515,7 @@ class Engine:
             branched,
             known.assumes,
             sizes,
+            cache.lifting.changing,
         )
         seconds = time.perf_counter() - start
         record = self._keep(cache, signature, outcome, wanted)

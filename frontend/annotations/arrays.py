@@ -11,7 +11,7 @@ from magweld.frontend.monitor.annotation import Entries, NativeCall, PureRule, m
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import adopt_top
 from magweld.frontend.rules.protocols import read_value
-from magweld.frontend.state.natives import check_buffer_write, is_array
+from magweld.frontend.state.natives import check_buffer_write, is_array, read_form
 
 # Keywords that make a function write to an argument or call back.
 _REFUSED: Final = ("out", "where", "initial", "like", "key")
@@ -33,6 +33,16 @@ def _pure(observer: Observer, call: NativeCall) -> None:
         _read(observer, argument)
     # Parts of numpy are written in Python; they are no part of the program.
     observer.session.opaque_caller = observer
+    observer.after = adopt_top
+
+
+def _form(observer: Observer, call: NativeCall) -> None:
+    """What an array is apart from its elements."""
+    (array,) = call.args
+    if not is_array(array):
+        _pure(observer, call)
+        return
+    read_form(observer.session.graph, array)
     observer.after = adopt_top
 
 
@@ -84,13 +94,12 @@ _METHODS: Final = """
     all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum
     diagonal dot flatten item max mean min nonzero prod ravel repeat reshape round
     searchsorted squeeze std sum swapaxes take tobytes tolist trace transpose var view
-    __copy__ __len__ __bool__ __float__ __int__ __index__ __getitem__ __array__
+    __copy__ __bool__ __float__ __int__ __index__ __getitem__ __array__
     is_integer as_integer_ratio bit_count conjugate
 """
 _WRITES: Final = "fill sort put itemset partition __setitem__"
-_ATTRIBUTES: Final = (
-    "T base dtype flat imag itemsize nbytes ndim real shape size strides"
-)
+_PARTS: Final = "T base flat imag real"
+_FORM: Final = "dtype itemsize nbytes ndim shape size strides __len__"
 _DTYPE: Final = "char itemsize kind name names num str type alignment byteorder"
 
 
@@ -106,11 +115,13 @@ ARRAYS: Final[Entries] = (
     (_DISPATCHER.__call__, PureRule(_dispatched)),
     *((function, _pure) for function in _FUNCTIONS),
     *((kind, _pure) for kind in (*_SCALARS, np.dtype, np.finfo, np.iinfo)),
-    *members(np.ndarray, {_pure: f"{_METHODS} {_ATTRIBUTES}", _write: _WRITES}),
+    *members(
+        np.ndarray, {_pure: f"{_METHODS} {_PARTS}", _form: _FORM, _write: _WRITES}
+    ),
     *members(np.dtype, {_pure: _DTYPE}),
     *(
         member
         for kind in (np.generic, *_SCALARS)
-        for member in members(kind, {_pure: f"{_METHODS} {_ATTRIBUTES}"})
+        for member in members(kind, {_pure: f"{_METHODS} {_PARTS} {_FORM}"})
     ),
 )

@@ -130,6 +130,7 @@ def capture(
     preferred: bool = False,
     assumes: bool = False,
     known: KnownSizes = _NO_SIZES,
+    changing: frozenset[str] = frozenset(),
 ) -> Outcome:
     """Run a program once under observation.
 
@@ -145,6 +146,7 @@ def capture(
         assumes: Whether a branch on a tensor that is neither is taken for that of all
             calls; a hit that is to take the other one fails.
         known: What there is of the sizes of a run that lifts some.
+        changing: Paths of data that keeps changing from call to call.
     """
     if not can_read_frames():
         refusal = Break(CATALOGUE["interpreter"], sys.version.split()[0], "")
@@ -152,7 +154,7 @@ def capture(
     table = shipped_annotations()
     if annotations:
         table = table.extended(user_entries(annotations))
-    session, recorder = _observers(table, wanted, preferred, assumes)
+    session, recorder = _observers(table, wanted, preferred, assumes, changing)
     run = Run(session, recorder, program.arguments, torch_state(), known)
     split = Split(session, sources, places, run.finish_early)
     try:
@@ -221,9 +223,13 @@ def _withdraw(
 
 
 def _observers(
-    table: AnnotationTable, wanted: frozenset[str], preferred: bool, assumes: bool
+    table: AnnotationTable,
+    wanted: frozenset[str],
+    preferred: bool,
+    assumes: bool,
+    changing: frozenset[str],
 ) -> tuple[Session, OperatorRecorder]:
-    session = Session(code_tables(), frame_reader(), table, wanted)
+    session = Session(code_tables(), frame_reader(), table, wanted, changing)
     session.operators = recorder = OperatorRecorder(OperatorWatch(), session)
     lifting = session.graph.lifting
     if lifting is not None:

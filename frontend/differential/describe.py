@@ -18,6 +18,7 @@ from magweld.frontend.differential.structure import (
 from magweld.frontend.operators.history import gradient_node
 from magweld.frontend.state.contents import isinstance_exactly
 from magweld.frontend.state.lookup import instance_dict
+from magweld.frontend.state.natives import is_array
 from magweld.frontend.state.values import exact, is_scalar
 from magweld.storages import has_all_memory, storage_of
 
@@ -89,6 +90,18 @@ def tensor_data(tensor: torch.Tensor, storage: int, exact: bool) -> TensorData:
     with torch.no_grad():
         values = tensor.detach().clone().resolve_conj().resolve_neg()
     return TensorData(form, values)
+
+
+def array_data(array: Any, exact: bool) -> Any:
+    """Describe an array of numpy, as a tensor where there is one of its dtype."""
+    if array.dtype.hasobject:
+        return array.dtype.str, array.shape
+    try:
+        # A copy: torch warns of memory that may not be written.
+        tensor = torch.from_numpy(array.copy())
+    except TypeError:
+        return array.dtype.str, array.shape, array.tobytes()
+    return tensor_data(tensor, 0, exact)
 
 
 def difference(
@@ -236,6 +249,8 @@ class Walk:
         return Item(path, kind, data, origin, joined)
 
     def _look(self, obj: Any) -> tuple[Any, list[tuple[str, Any]]]:
+        if is_array(obj):
+            return array_data(obj, self._exact), []
         if type(obj) in POSITIONED:
             there = position(obj)
             parts = [] if there is None else [("sequence", there[0])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import copy
 import functools
 import operator
 import types
@@ -40,6 +41,7 @@ from magweld.frontend.state.contents import (
 )
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, class_dict, is_class, is_immutable
+from magweld.frontend.state.natives import is_array, is_buffer
 from magweld.frontend.state.steps import discard_attribute
 from magweld.storages import storage_of
 
@@ -127,8 +129,9 @@ class Snapshot:
             self._keep_globals(obj)
         elif builtin_base(obj) is set:
             self._sets.append((obj, elements(obj)))
-        if builtin_base(obj) in _CONTENT:
-            self._restores.append(_CONTENT[builtin_base(obj)](obj))
+        content = _buffer if is_buffer(obj) else _CONTENT.get(builtin_base(obj))
+        if content is not None:
+            self._restores.append(content(obj))
         self._keep_attributes(obj)
 
     def _keep_written(self, item: Written) -> None:
@@ -195,11 +198,11 @@ def _history(tensor: torch.Tensor) -> int:
 
 def _storage(tensor: torch.Tensor) -> Restore:
     storage = tensor.untyped_storage()
-    copy = storage.clone()  # type: ignore[no-untyped-call]
+    before = storage.clone()  # type: ignore[no-untyped-call]
 
     def restore() -> None:
         # A write to the storage leaves the version of the tensors alone.
-        storage.copy_(copy)
+        storage.copy_(before)
 
     return restore
 
@@ -253,6 +256,19 @@ def _cell(cell: types.CellType) -> Restore:
 def _context(variable: contextvars.ContextVar[Any]) -> Restore:
     # Nothing takes a value away without the token that setting it has given.
     return _value(lambda: variable.get(ABSENT), variable.set, lambda: None)
+
+
+def _buffer(obj: Any) -> Restore:
+    """Return what puts the numbers of an array back."""
+    before = obj[:] if type(obj) is bytearray else copy.copy(obj)
+
+    def restore() -> None:
+        if not is_array(obj):
+            obj[:] = before
+        elif obj.flags.writeable:
+            obj[...] = before
+
+    return restore
 
 
 _VALUES: dict[type, Callable[[Any], Restore]] = {

@@ -32,6 +32,7 @@ from magweld.frontend.guards.versions import (
 )
 from magweld.frontend.state.draws import Draws
 from magweld.frontend.state.mro import ABSENT, is_class, is_immutable
+from magweld.frontend.state.natives import is_array
 from magweld.frontend.state.nodes import Edge, Kind, Node, Where, slot_of
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_scalar
@@ -158,13 +159,25 @@ class Builder:
         if compared is not None:
             test = Test(compared(self._names, "t", edge.value), "t")
             expected, fetch = f"== {shown(edge.value)}", f"t = {source}"
+            data = self._data(edge)
             self.listing.guard(
-                Category.CONTENT, path, expected, where, fetch, test=test
+                Category.CONTENT, path, expected, where, fetch, test=test, data=data
             )
             return
-        self._outcome(
-            _category(edge), path, source, edge.value, edge.target, edge.first, where
-        )
+        data, category = self._data(edge), _category(edge)
+        read = (edge.value, edge.target, edge.first, where)
+        self._outcome(category, path, source, *read, data)
+
+    def _data(self, edge: Edge) -> tuple[str, ...]:
+        """Return the paths of the array or sequences whose numbers a read is about."""
+        paths: list[str] = []
+        read: Edge | None = edge
+        while read is not None and _is_of_sequence(read):
+            paths.append(self.paths.of(read.container))
+            read = read.container.edge
+        if edge.kind is Kind.CONTENT and is_array(edge.container.obj):
+            paths.append(self.paths.of(edge.container))
+        return tuple(paths)
 
     def _is_absent(self, edge: Edge, base: str) -> str:
         if type(edge.container.obj) is dict:
@@ -181,6 +194,7 @@ class Builder:
         target: Node | None,
         first: bool,
         where: Where | None,
+        data: tuple[str, ...] = (),
     ) -> None:
         # A name of its own is for objects that later statements go on from.
         named = first and target is not None and not target.constant
@@ -209,7 +223,7 @@ class Builder:
         lifts = (path, type(value)) if type(value) in NUMBERS else None
         fetch = f"{read} = {source}"
         self.listing.guard(
-            category, path, expected, where, fetch, test=final, lifts=lifts
+            category, path, expected, where, fetch, test=final, lifts=lifts, data=data
         )
 
     def distinct(self, left: Node, right: Node, where: Where | None) -> None:
@@ -314,6 +328,11 @@ class Builder:
         if node.constant:
             return Source("", node.obj)
         return Source(self._variables[id(node.obj)])
+
+
+def _is_of_sequence(edge: Edge) -> bool:
+    sequence = type(edge.container.obj) in (list, tuple)
+    return sequence and edge.kind in (Kind.INDEX, Kind.LENGTH)
 
 
 def _category(edge: Edge) -> Category:

@@ -14,7 +14,7 @@ from magweld.frontend.state.contents import (
 )
 from magweld.frontend.state.iterators import has_more, part_of, peek
 from magweld.frontend.state.mro import ABSENT, find_in_mro
-from magweld.frontend.state.natives import base_value, content_of, referent
+from magweld.frontend.state.natives import base_value, content_of, form_of, referent
 from magweld.frontend.state.nodes import ATTRIBUTES, Edge, Kind
 from magweld.frontend.state.values import bits_reader, is_scalar, same_scalar
 
@@ -117,6 +117,7 @@ COMPARED: Final = {
     Kind.KEYS: _same_keys,
     Kind.MEMBERS: _same_keys,
     Kind.CONTENT: _same_keys,
+    Kind.FORM: _same_keys,
 }
 
 
@@ -199,6 +200,7 @@ def _itself(edge: Edge, base: str, names: Names) -> str:
 _NATIVES: Final[dict[Kind, Any]] = {
     Kind.BASE: base_value,
     Kind.CONTENT: content_of,
+    Kind.FORM: form_of,
     Kind.CONTEXT: read_context,
     Kind.REFERENT: referent,
 }
@@ -243,6 +245,7 @@ _FETCHES: Final = {
     Kind.SELF: _itself,
     **dict.fromkeys(_NATIVES, _native),
     Kind.ANSWER: _answer,
+    Kind.DATA: _answer,
 }
 
 

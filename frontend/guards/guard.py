@@ -42,6 +42,8 @@ class Guard(NamedTuple):
         expected: What it must give.
         where: The user's file:line that read it, "" for the arguments.
         lifts: Path and type of the number whose value is tested, if it is one.
+        data: Paths of the array or sequence whose content is tested, and of the
+            sequences that it is in.
     """
 
     category: Category
@@ -49,6 +51,7 @@ class Guard(NamedTuple):
     expected: str
     where: str
     lifts: tuple[str, type] | None = None
+    data: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         at = f"  [{self.where}]" if self.where else ""

@@ -96,10 +96,11 @@ class Listing:
         *setup: str,
         test: Test | None = None,
         lifts: tuple[str, type] | None = None,
+        data: tuple[str, ...] = (),
     ) -> None:
         """Append one condition: simple statements and the test behind them."""
         at = "" if where is None else self._places.of(where)
-        self.guards.append(Guard(category, path, expected, at, lifts))
+        self.guards.append(Guard(category, path, expected, at, lifts, data))
         self._setups.append("; ".join(setup))
         self._tests.append(test)
 

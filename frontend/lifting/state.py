@@ -26,7 +26,7 @@ from magweld.frontend.lifting.shadow import Link
 from magweld.frontend.lifting.simplifier import Resolve, Simplifier
 from magweld.frontend.state.contents import Extent, size_of
 from magweld.frontend.state.iterators import behind
-from magweld.frontend.state.nodes import Kind, Node, Where, slot_of
+from magweld.frontend.state.nodes import Edge, Kind, Node, Where, slot_of
 from magweld.frontend.state.refgraph import RefGraph
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ _METHODS: Final = (BuiltinMethodType, MethodWrapperType)
 
 # Stands among the paths to lift for fractions that follow from tensors of a call.
 NEW_NUMBERS: Final = "item()"
+
+
+def all_of(sequence: str) -> str:
+    """Return what stands there for all numbers in the sequence at a path."""
+    return f"{sequence}[:]"
 
 
 class Lifting:
@@ -189,9 +194,14 @@ class Lifting:
         if edge is None or node.owned or key in node.written:
             return None
         path = self._graph.paths.describe(edge)
-        if path not in self.wanted:
-            return None
-        return self.make.leaf(EdgeSource(slot), value, path)
+        if path in self.wanted or self._wants_all(edge):
+            return self.make.leaf(EdgeSource(slot), value, path)
+        return None
+
+    def _wants_all(self, edge: Edge) -> bool:
+        if edge.kind is not Kind.INDEX:
+            return False
+        return all_of(self._graph.paths.of(edge.container)) in self.wanted
 
     def note_content(self, node: Node) -> None:
         """Take note of a read of everything in a container that the run determined."""

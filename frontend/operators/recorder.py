@@ -275,18 +275,16 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         self.serial += 1
         self.last = name = name_of(func)
         kind = self._kind(name, args, result)
-        refusal = REFUSALS.get(kind)
-        if refusal is not None:
-            raise StopRecordingError(refusal, name)
-        if kind in _NO_NODE and self._warnings.seen:
-            raise StopRecordingError("tensor-attribute", f"{name}, which warns")
+        self._check_kind(kind, name)
         if kind is CallKind.CHECK and not self.watch.reads:
             return
         if kind is CallKind.METADATA:
             self._read_metadata(func, name, args, kwargs, result)
             return
         self.tensors.reads_offsets |= _counts_from_storage(name, args, kwargs)
-        made = self.tensors.arrays.replaced(func, args, kwargs, result)
+        made = self.tensors.without_data(func, args, kwargs, result)
+        if made is None:
+            return
         node = self._create(made[0], name_of(made[0]), *made[1:])
         if name in _ADDRESSES and self.tensors.is_own(args[0]):
             # A hit would compute the tensor once more, somewhere else.
@@ -302,6 +300,13 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         if self.watch.numbers and not self._may_become_control():
             write_numbers(self, self.memory(), made[0], node)
         self._keep(node, kind, name, result)
+
+    def _check_kind(self, kind: CallKind, name: str) -> None:
+        refusal = REFUSALS.get(kind)
+        if refusal is not None:
+            raise StopRecordingError(refusal, name)
+        if kind in _NO_NODE and self._warnings.seen:
+            raise StopRecordingError("tensor-attribute", f"{name}, which warns")
 
     def _lends(self, node: fx.Node, name: str, args: Any, result: Any) -> bool:
         """Return whether a call gives an array whose numbers the program alone decides.

@@ -17,6 +17,7 @@ from magweld.frontend.operators.arguments import (
     convert_sequence,
     python_number,
 )
+from magweld.frontend.operators.data_inputs import Call, DataInputs
 from magweld.frontend.operators.forms import Replacements, Shapes
 from magweld.frontend.operators.history import is_leaf_with_gradient
 from magweld.frontend.operators.kinds import RESIZES
@@ -62,6 +63,7 @@ class TensorMap:
         reads_offsets: Whether the place of a tensor in its storage was read.
         draws: Whether random numbers were drawn.
         arrays: The arrays that torch calls have taken.
+        data: Makes data that keeps changing inputs.
         replacements: What became of form and memory of the inputs.
         scalars: Lifted numbers that operators take, None if there are none.
         session: Knows where objects come from.
@@ -77,6 +79,7 @@ class TensorMap:
         self.reads_offsets = False
         self.draws = False
         self.arrays = Arrays(session.graph)
+        self.data = DataInputs(session.graph)
         self.replacements = Replacements()
         self.scalars: Scalars | None = None
         self._nodes: dict[int, fx.Node] = {}
@@ -311,13 +314,37 @@ class TensorMap:
         if form is not None:
             return form(self.session.graph, obj, self.convert)
         if is_array(obj):
-            return self.arrays.constant(self.graph, obj)
+            return self._array(obj)
         if scalar_base(obj) is not None:
             read_base(self.session.graph, obj)
             return base_value(obj)
         if type(obj) is torch.Generator:
             raise StopRecordingError("random-state", "a generator as an argument")
         raise StopRecordingError("operator-argument", type(obj).__qualname__)
+
+    def _array(self, array: Any) -> fx.Node:
+        taken = self.data.operand(array)
+        if taken is None:
+            return self.arrays.constant(self.graph, array)
+        return self.node(taken)
+
+    def without_data(
+        self, func: Any, args: Any, kwargs: Any, result: Any
+    ) -> Call | None:
+        """Return a call that makes the same tensor without an array or changing data.
+
+        None where the result has become an input of the graph.
+
+        Raises:
+            StopRecordingError: There is none.
+        """
+        made = self.data.replaced(func, args, kwargs, result)
+        if made is None:
+            return self.arrays.replaced(func, args, kwargs, result)
+        if made[0] is None:
+            self.node(result)
+            return None
+        return made
 
     def node(self, tensor: torch.Tensor) -> fx.Node:
         """Return the node of a tensor; one from before the run becomes an input.

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from magweld.diagnostics import did_you_mean
 from magweld.frontend.guards.guard import Category, Failure, Guard
-from magweld.frontend.lifting.state import NEW_NUMBERS
+from magweld.frontend.lifting.state import NEW_NUMBERS, all_of
 from magweld.frontend.state.modules import named_modules
 
 # Failures of the guard of one number before it is lifted: the third value is.
@@ -26,12 +26,17 @@ class LiftingPolicy:
 
     Attributes:
         wanted: Paths of numbers; replaced as a whole, so that readers need no lock.
+        changing: Paths of arrays and sequences of which a guard on the content has
+            failed; replaced as a whole.
     """
 
     def __init__(self, automatic: bool, marked: Iterable[str] = ()) -> None:
         self.wanted = frozenset(marked)
+        self.changing: frozenset[str] = frozenset()
         self._automatic = automatic
         self._failures: Counter[str] = Counter()
+        self._data: Counter[str] = Counter()
+        self._elements: dict[str, set[str]] = {}
         self._pinned: Counter[str] = Counter()
         self._lifted: frozenset[str] = frozenset()
 
@@ -55,6 +60,7 @@ class LiftingPolicy:
             return
         paths: set[str] = set()
         computed: set[str] = set()
+        self._note_data({guard for guard, _ in failures})
         for guard, failure in failures:
             paths.update(failure.lifts)
             if guard.lifts is not None and guard.lifts[1] is failure.kind:
@@ -67,8 +73,35 @@ class LiftingPolicy:
             self._failures[path] += LIFT_AFTER
         self._failures.update(dict.fromkeys(changing, LIFT_AFTER))
         often = {path for path in paths if self._failures[path] >= LIFT_AFTER}
-        often = {path for path in often if self._pinned[path] < MAX_PINNED}
-        self.wanted |= often
+        often |= self._sequences_of(often, failures)
+        self.wanted |= {path for path in often if self._pinned[path] < MAX_PINNED}
+
+    def _sequences_of(
+        self, often: set[str], failures: Sequence[tuple[Guard, Failure]]
+    ) -> set[str]:
+        """Return what stands for all numbers of sequences of which two have changed.
+
+        A guard tells of the first one that differs alone.
+        """
+        for guard, _ in failures:
+            if guard.data and guard.path in often:
+                self._elements.setdefault(guard.data[0], set()).add(guard.path)
+        return {
+            all_of(path) for path, found in self._elements.items() if len(found) > 1
+        }
+
+    def _note_data(self, guards: Iterable[Guard]) -> None:
+        """Take note of the data whose content has changed from call to call.
+
+        What a program makes of an array with numpy is compared with that of a run at
+        first: some are few and come back.
+        """
+        for guard in guards:
+            often = LIFT_AFTER if guard.category is Category.CONTENT else 1
+            for path in guard.data:
+                self._data[path] += 1
+                if self._data[path] >= often:
+                    self.changing |= {path}
 
     def retreat(self, paths: frozenset[str]) -> None:
         """Leave numbers alone: the run that was to lift them was refused."""
@@ -85,8 +118,12 @@ class LiftingPolicy:
             pinned: The lifted numbers whose value decided about it.
         """
         decisive = frozenset(pinned)
-        if NEW_NUMBERS in paths and not decisive <= paths:
+        unnamed = decisive - paths
+        if NEW_NUMBERS in paths and unnamed:
             decisive |= {NEW_NUMBERS}
+        for sequence in self._elements:
+            inside = any(path.startswith(f"{sequence}[") for path in unnamed)
+            decisive |= {all_of(sequence)} & paths if inside else frozenset()
         for path in self._blamed(decisive):
             self._pinned[path] += 1
             if self._pinned[path] >= MAX_PINNED:

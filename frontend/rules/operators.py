@@ -34,7 +34,9 @@ from magweld.frontend.state.contents import (
 )
 from magweld.frontend.state.natives import (
     check_buffer_write,
+    is_array,
     is_buffer,
+    read_form,
     scalar_base,
 )
 from magweld.frontend.state.python_operators import BINARY
@@ -224,6 +226,8 @@ def read_length_of(observer: Observer, obj: Any) -> None:
         read_length(graph, obj)
     elif type(obj) is types.MappingProxyType:
         read_length_of(observer, read_referent(graph, obj))
+    elif is_array(obj):
+        read_form(graph, obj)
     elif type(obj) is range or is_buffer(obj) or scalar_base(obj) is not None:
         read_value(observer, obj)
     elif type(obj) not in ITERATORS or not graph.require(obj).owned:

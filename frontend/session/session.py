@@ -67,6 +67,7 @@ class Session:
 
     Args:
         wanted: Paths of the reads to lift; their values are followed if there are any.
+        changing: Paths of data that keeps changing.
     """
 
     def __init__(
@@ -75,12 +76,13 @@ class Session:
         reader: FrameReader,
         annotations: AnnotationTable,
         wanted: frozenset[str] = frozenset(),
+        changing: frozenset[str] = frozenset(),
     ) -> None:
         self.tables = tables
         self.reader = reader
         self.annotations = annotations
         self.operators = OperatorLayer()
-        self.graph = RefGraph(locate=self.where)
+        self.graph = RefGraph(locate=self.where, changing=changing)
         if wanted:
             self.graph.lifting = Lifting(wanted, self.graph)
         self.stopped: Break | None = None

@@ -71,11 +71,20 @@ def is_buffer(obj: Any) -> bool:
     return type(obj) in (bytearray, array.array) or is_array(obj)
 
 
-def _array_content(obj: Any) -> Content:
+def form_of(obj: Any) -> Content:
+    """Return what an array is apart from its elements.
+
+    Raises:
+        StopRecordingError: It holds objects or records.
+    """
     if obj.dtype.hasobject or obj.dtype.names is not None:
         raise StopRecordingError("opaque-value", "an array of objects or records")
+    return Content((obj.dtype.str, obj.shape, obj.strides, obj.flags.writeable))
+
+
+def _array_content(obj: Any) -> Content:
+    form = form_of(obj)
     _limit(obj.nbytes)
-    form = (obj.dtype.str, obj.shape, obj.strides, obj.flags.writeable)
     return Content(("ndarray", *form, obj.tobytes()))
 
 
@@ -120,13 +129,27 @@ def content_of(obj: Any) -> Content:
 
 
 def read_content(graph: RefGraph, obj: Any) -> None:
-    """Record that all that a native object consists of was used."""
+    """Record that all that a native object consists of was used.
+
+    Raises:
+        StopRecordingError: It is an array whose content keeps changing, or its content
+            cannot be compared.
+    """
     node = graph.require(obj)
     if not node.owned:
+        if is_array(obj) and graph.changing and graph.paths.of(node) in graph.changing:
+            raise StopRecordingError("opaque-value", "an array that keeps changing")
         graph.read(node, Kind.CONTENT, None, content_of(obj))
     owner = id(owner_of(obj))
     if owner in graph.lent:
         graph.lent[owner] = True
+
+
+def read_form(graph: RefGraph, obj: Any) -> None:
+    """Record that all of an array but its elements was used."""
+    node = graph.require(obj)
+    if not node.owned:
+        graph.read(node, Kind.FORM, None, form_of(obj))
 
 
 def owner_of(obj: Any) -> Any:

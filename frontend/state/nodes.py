@@ -42,8 +42,10 @@ class Kind(Enum):
     FIELD = auto()  # a read-only field of a native object, e.g. of a slice
     BASE = auto()  # value of an instance of a subclass of int, str, ...
     CONTENT = auto()  # all that a native object consists of, e.g. an array
+    FORM = auto()  # dtype, shape and strides of an array
     SELF = auto()  # the object itself, whose identity matters
     REFERENT = auto()  # what a weak reference or a mapping proxy stands for
+    DATA = auto()  # a tensor of the data of an array, or of nested sequences
     ANSWER = auto()  # what a native method without effects says of its object
 
 

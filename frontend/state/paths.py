@@ -21,6 +21,8 @@ _FORMS = {
     Kind.SELF: "{}",
     Kind.BASE: "value of {}",
     Kind.CONTENT: "content of {}",
+    Kind.FORM: "form of {}",
+    Kind.DATA: "tensor of {}",
     Kind.REFERENT: "referent of {}",
 }
 

@@ -67,6 +67,7 @@ class RefGraph:
         draws: Numbers drawn from the generators of the process, and what functions
             with a cache have answered.
         lifting: Told about reads and writes in a run with lifted values.
+        changing: Paths of data that keeps changing from call to call.
         lent: Whether arrays whose memory tensors share were read since, by id.
         choices: What branches on tensors forbid.
         plans: How attributes are found.
@@ -95,6 +96,7 @@ class RefGraph:
     locate: Callable[[], Where | None] = lambda: None
     draws: list[Draw | CachedAnswer] = field(default_factory=list)
     lifting: Lifting | None = None
+    changing: frozenset[str] = frozenset()
     lent: dict[int, bool] = field(default_factory=dict)
     choices: Choices = field(default_factory=Choices)
     plans: Plans = field(default_factory=Plans)
@@ -414,7 +416,7 @@ _MADE = (object, property, staticmethod, classmethod)
 
 # Reads whose result is a value made for the purpose, compared as a whole.
 _VALUE_KINDS = frozenset(
-    {Kind.LENGTH, Kind.NONEMPTY, Kind.KEYS, Kind.MEMBERS, Kind.CONTENT}
+    {Kind.LENGTH, Kind.NONEMPTY, Kind.KEYS, Kind.MEMBERS, Kind.CONTENT, Kind.FORM}
 )
 
 # Reads that a write to one key of the container makes unnecessary.

@@ -13,6 +13,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.mark.whole
 def test_a_c_program_embeds_sentences(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -24,7 +24,7 @@ PAGES = (
 RUN = [page for pattern in PAGES for page in sorted(DOCS.glob(pattern))]
 EXAMPLES = DOCS.parent / "examples"
 # Pages of models that others stand for take as long as all other pages.
-LONG = ("images", "audio", "derivatives")
+LONG = ("images", "audio", "derivatives", "generation", "encoder", "diffusion")
 REWRITE = "run `python tests/docs/pages.py`"
 
 

@@ -112,7 +112,7 @@ def memory_of(traced: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_results_are_those_of_eager(name: str, same: Callable[..., None]) -> None:
     make, shape, budget = {**CASES, **DEEP}[name]

@@ -54,6 +54,7 @@ def test_an_image_model(models: Any) -> None:
 
 
 @torch.no_grad()
+@pytest.mark.whole
 def test_a_sentence_model(models: Any, whole: bool) -> None:
     loaded = models.load_sentence_model()
     if not whole:  # layers are alike

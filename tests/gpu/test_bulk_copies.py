@@ -61,6 +61,7 @@ def test_products_are_torchs(product: Product, element: str, context: None) -> N
     assert product.is_right(found, product.inputs(element))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("product", IN_FLIGHT, ids=str)
 def test_rings_of_any_length_are_right(

@@ -102,6 +102,7 @@ def test_kernels_for_nvidia_are_counted() -> None:
     check_norm("nvvm:sm_80")
 
 
+@pytest.mark.whole
 @needs_emulator
 def test_kernels_for_amd_are_counted() -> None:
     check_norm("rocdl:gfx942")

@@ -234,6 +234,7 @@ def emulate(kernel: func.FuncOp, target: Target, values: list[Tensor]) -> None:
     emulate_binary(binary, values)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("target", ["nvvm:sm_80", "nvvm:sm_90a"])
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", CASES)
@@ -334,6 +335,7 @@ def test_code_that_waits_less_races(
 
 
 @pytest.mark.skipif(bool(emulated_gpu.missing()), reason=emulated_gpu.missing())
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["composed", "causal", "edges"])
 def test_machine_code_gives_what_torch_gives(name: str) -> None:
     dtype = "bf16" if name == "composed" else "f16"

@@ -56,6 +56,7 @@ def with_stages(count: int, run: Run) -> Run:
     return limited
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("stages", [2, 3])
 @pytest.mark.parametrize("name", CASES)
 def test_interpreted_attention_is_torchs(name: str, stages: int, whole: bool) -> None:

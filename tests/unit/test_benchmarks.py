@@ -23,6 +23,7 @@ for name in {names!r}:
 """
 
 
+@pytest.mark.whole
 def test_every_benchmark_can_be_imported() -> None:
     figures = ROOT / "benchmarks" / "paper_figures"
     scripts = [*(ROOT / "benchmarks").glob("*.py"), *figures.glob("[a-z]*.py")]

@@ -1,0 +1,172 @@
+"""Owns data of the caller that becomes an input of the graph: arrays, lists of numbers.
+
+A hit makes the tensor of the data of its own call. Numbers in lists are constants of
+the graph until a guard on them has failed: more follows from them than tensors.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+
+from magweld.frontend.operators.arguments import OLD_CLASSES
+from magweld.frontend.state.natives import is_array
+from magweld.frontend.state.nodes import Kind, Node
+from magweld.frontend.state.refgraph import RefGraph
+
+# Of functions that take data, those whose result follows from the data and a dtype.
+_MAKERS: Final = frozenset(
+    {torch.tensor, torch.as_tensor, torch.from_numpy, *OLD_CLASSES}
+)
+_SEQUENCES: Final = frozenset({list, tuple})
+_NUMBERS: Final = frozenset({bool, int, float})
+# Torch refuses data that is nested much deeper.
+_DEEPEST: Final = 8
+
+# A function, its arguments and keywords.
+Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
+
+
+class FromArray:
+    """Makes the tensor that shares the memory of an array."""
+
+    def __call__(self, array: Any) -> torch.Tensor | None:
+        """Return it, None if there is none, or torch would warn about it."""
+        if not is_array(array) or not array.flags.writeable:
+            return None
+        try:
+            return torch.from_numpy(array)
+        except (TypeError, ValueError):
+            return None
+
+
+class FromNumbers:
+    """Makes a tensor of the numbers in nested lists and tuples.
+
+    Args:
+        function: A function of torch that takes them.
+        options: Its keywords.
+    """
+
+    def __init__(self, function: Any, options: dict[str, Any]) -> None:
+        self._call = functools.partial(function, **options)
+
+    def __call__(self, data: Any) -> torch.Tensor | None:
+        """Return it, None if there is none, or making it could run other code."""
+        if not _holds_numbers(data, _DEEPEST):
+            return None
+        try:
+            made: torch.Tensor = self._call(data)
+        except (TypeError, ValueError, RuntimeError, OverflowError):
+            return None
+        return made
+
+
+def _holds_numbers(data: Any, deepest: int) -> bool:
+    if type(data) not in _SEQUENCES or not deepest:
+        return False
+    kinds = {*map(type, data)}
+    if kinds <= _NUMBERS:
+        return True
+    return kinds <= _SEQUENCES and all(_holds_numbers(x, deepest - 1) for x in data)
+
+
+class DataInputs:
+    """Makes tensors of data of the caller inputs of the graph.
+
+    Args:
+        graph: Gets the reads, and knows what keeps changing.
+    """
+
+    def __init__(self, graph: RefGraph) -> None:
+        self._graph = graph
+
+    def replaced(self, func: Any, args: Any, kwargs: Any, result: Any) -> Call | None:
+        """Return the call that makes the same tensor of an input, None if none does.
+
+        A call without a function tells that the result itself is the input.
+        """
+        data = args[0] if args else kwargs.get("data")
+        # What else there is must be the dtype.
+        others = {*kwargs} - {"data"}
+        if func not in _MAKERS or others - {"dtype"} or len(args) > 1:
+            return None
+        if is_array(data):
+            return self._of_array(data, result) if self._is_of_caller(data) else None
+        if not self._graph.changing or type(data) not in _SEQUENCES:
+            return None
+        maker = FromNumbers(func, {key: kwargs[key] for key in others})
+        if self._is_input(data, maker):
+            return self._input(data, maker, result)
+        return self._of_rows(data, maker, result)
+
+    def operand(self, array: Any) -> torch.Tensor | None:
+        """Return the tensor that stands for an array as an operand, e.g. an index.
+
+        None where it does not become an input.
+        """
+        maker = FromArray()
+        tensor = maker(array) if self._is_of_caller(array) else None
+        if tensor is not None:
+            self._input(array, maker, tensor)
+        return tensor
+
+    def _is_of_caller(self, data: Any) -> bool:
+        node = self._graph.find(data)
+        return node is not None and self._is_untouched(node)
+
+    def _is_input(self, data: Any, maker: FromNumbers) -> bool:
+        node = self._graph.find(data)
+        if node is None or not self._is_untouched(node):
+            return False
+        changes = self._graph.paths.of(node) in self._graph.changing
+        return changes and maker(data) is not None
+
+    def _of_rows(
+        self, rows: Any, maker: FromNumbers, result: torch.Tensor
+    ) -> Call | None:
+        """Return the call for sequences that the program has put into a new one."""
+        if not rows or not all(self._is_input(row, maker) for row in rows):
+            return None
+        pairs = [(row, maker(row)) for row in rows]
+        made = [
+            (row, x) for row, x in pairs if x is not None and x.dtype == result.dtype
+        ]
+        if len(made) < len(pairs):
+            return None
+        for row, tensor in made:
+            self._input(row, maker, tensor)
+        return torch.stack, ([tensor for _, tensor in made],), {}
+
+    def _is_untouched(self, node: Node) -> bool:
+        """Return whether an object is as it was before the run, with all in it."""
+        obj = node.obj
+        if not node.external or node.owned:
+            return False
+        if node.changed is not None or id(obj) in self._graph.snapshots:
+            return False
+        inner = obj if type(obj) in _SEQUENCES else ()
+        known = (self._graph.find(part) for part in inner)
+        return all(part is None or self._is_untouched(part) for part in known)
+
+    def _of_array(self, array: Any, result: torch.Tensor) -> Call | None:
+        shared = FromArray()
+        tensor = shared(array)
+        if tensor is None or result.device != tensor.device:
+            return None
+        if result.data_ptr() == tensor.data_ptr() and result.dtype == tensor.dtype:
+            return self._input(array, shared, result)
+        copied = tensor.to(result.dtype, copy=True)
+        if copied.stride() != result.stride():
+            return None
+        self._input(array, shared, tensor)
+        return torch.Tensor.to, (tensor, result.dtype), {"copy": True}
+
+    def _input(
+        self, data: Any, maker: Callable[[Any], Any], tensor: torch.Tensor
+    ) -> Call:
+        self._graph.read(self._graph.require(data), Kind.DATA, maker, tensor)
+        return None, (), {}
