@@ -260,7 +260,7 @@ def _context(variable: contextvars.ContextVar[Any]) -> Restore:
 
 def _buffer(obj: Any) -> Restore:
     """Return what puts the numbers of an array back."""
-    before = obj[:] if type(obj) is bytearray else copy.copy(obj)
+    before = copy.copy(obj)
 
     def restore() -> None:
         if not is_array(obj):

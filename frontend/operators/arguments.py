@@ -27,9 +27,11 @@ OLD_CLASSES: Final = tuple(
     for name in dir(torch)
     if name.endswith("Tensor") and isinstance(cls := getattr(torch, name), type)
 )
-_TAKERS: Final = frozenset({torch.tensor, torch.as_tensor, torch.from_numpy})
+# Functions whose result follows from the data that they take and from their options.
+TAKERS: Final = frozenset(
+    {torch.tensor, torch.as_tensor, torch.from_numpy, *OLD_CLASSES}
+)
 _LIKE: Final = frozenset({torch.Tensor.new, torch.Tensor.new_tensor})
-_TYPED: Final = frozenset({*OLD_CLASSES, torch.from_numpy})
 
 
 _SEQUENCES: Final = (list, tuple)
@@ -57,7 +59,7 @@ class Arrays:
         like = args[:1] if func in _LIKE else ()
         options = {key: kwargs[key] for key in kwargs if key != "data"}
         data = (*args[len(like) :], *(kwargs[key] for key in kwargs if key == "data"))
-        known = like or func in _TAKERS or func in _TYPED
+        known = like or func in TAKERS
         if not known or len(data) != 1 or not _has_array(data[0]):
             return func, args, kwargs
         self._read(data[0])

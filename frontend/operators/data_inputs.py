@@ -12,15 +12,11 @@ from typing import Any, Final
 
 import torch
 
-from magweld.frontend.operators.arguments import OLD_CLASSES
+from magweld.frontend.operators.arguments import TAKERS
 from magweld.frontend.state.natives import is_array
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.refgraph import RefGraph
 
-# Of functions that take data, those whose result follows from the data and a dtype.
-_MAKERS: Final = frozenset(
-    {torch.tensor, torch.as_tensor, torch.from_numpy, *OLD_CLASSES}
-)
 _SEQUENCES: Final = frozenset({list, tuple})
 _NUMBERS: Final = frozenset({bool, int, float})
 # Torch refuses data that is nested much deeper.
@@ -92,14 +88,14 @@ class DataInputs:
         data = args[0] if args else kwargs.get("data")
         # What else there is must be the dtype.
         others = {*kwargs} - {"data"}
-        if func not in _MAKERS or others - {"dtype"} or len(args) > 1:
+        if func not in TAKERS or others - {"dtype"} or len(args) > 1:
             return None
         if is_array(data):
             return self._of_array(data, result) if self._is_of_caller(data) else None
         if not self._graph.changing or type(data) not in _SEQUENCES:
             return None
         maker = FromNumbers(func, {key: kwargs[key] for key in others})
-        if self._is_input(data, maker):
+        if self._made(data, maker) is not None:
             return self._input(data, maker, result)
         return self._of_rows(data, maker, result)
 
@@ -118,24 +114,22 @@ class DataInputs:
         node = self._graph.find(data)
         return node is not None and self._is_untouched(node)
 
-    def _is_input(self, data: Any, maker: FromNumbers) -> bool:
-        node = self._graph.find(data)
-        if node is None or not self._is_untouched(node):
-            return False
-        changes = self._graph.paths.of(node) in self._graph.changing
-        return changes and maker(data) is not None
+    def _made(self, data: Any, maker: FromNumbers) -> torch.Tensor | None:
+        """Return the tensor of numbers of the caller if these keep changing."""
+        if not self._is_of_caller(data):
+            return None
+        path = self._graph.paths.of(self._graph.require(data))
+        return maker(data) if path in self._graph.changing else None
 
     def _of_rows(
         self, rows: Any, maker: FromNumbers, result: torch.Tensor
     ) -> Call | None:
         """Return the call for sequences that the program has put into a new one."""
-        if not rows or not all(self._is_input(row, maker) for row in rows):
-            return None
-        pairs = [(row, maker(row)) for row in rows]
+        pairs = [(row, self._made(row, maker)) for row in rows]
         made = [
             (row, x) for row, x in pairs if x is not None and x.dtype == result.dtype
         ]
-        if len(made) < len(pairs):
+        if not made or len(made) < len(pairs):
             return None
         for row, tensor in made:
             self._input(row, maker, tensor)
