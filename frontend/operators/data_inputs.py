@@ -6,6 +6,7 @@ the graph until a guard on them has failed: more follows from them than tensors.
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from typing import Any, Final
@@ -132,7 +133,8 @@ class DataInputs:
         if not made or len(made) < len(pairs):
             return None
         for row, tensor in made:
-            self._input(row, maker, tensor)
+            # It is the key of the read, and a row may be there twice.
+            self._input(row, copy.copy(maker), tensor)
         return torch.stack, ([tensor for _, tensor in made],), {}
 
     def _is_untouched(self, node: Node) -> bool:

@@ -67,6 +67,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], Iterator[Any]]]] = {
         lambda x: torch.tensor([x]).float().sum(1),
         lambda: numbers((3, 5, 9, 4, 6, 7, 3)),
     ),
+    "twice in a batch": (lambda x: torch.tensor([x, x]).float().sum(1), numbers),
     "lengths": (
         lambda x: torch.tensor(x).float().cumsum(0),
         lambda: numbers((3, 5, 9, 4, 6, 7, 3)),
