@@ -28,9 +28,11 @@ TASK_ATTRIBUTE = "_COMPILE_TASK"
 PID_FILE = "MAGWELD_TEST_PID_FILE"
 # Two processes at a time, then a third. They are forked before anything has run: what
 # they share is what they have imported.
+# What all of them import is imported before they part.
 PROCESSES = """
-import json, os, torch
+import json, os, torch, torch._dynamo
 from magweld import api, frontend
+from magweld.importer import importer
 
 def run():
     torch.manual_seed(0)

@@ -96,7 +96,7 @@ def test_without_streams_as_many_threads_as_divide_rows_work() -> None:
     assert streaming_layout((32, 49), 256, 32, [], WARP).threads == (32, 7)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(EXTENTS, st.integers(1, 256))
 def test_layouts_use_no_more_threads_than_there_are(extents, threads) -> None:
     side_by_side = [math.prod(extents[i + 1 :]) * 4 for i in range(len(extents))]

@@ -274,24 +274,27 @@ def layering_faults(module: str, imported: Import) -> Iterator[str]:
             yield f"{text}, allowed are {', '.join(known)}"
 
 
-@pytest.mark.parametrize(("module", "path"), SOURCES, ids=[m for m, _ in SOURCES])
-def test_a_module_keeps_to_its_layer(module: str, path: Path) -> None:
-    assert layer_of(module) is not None, f"{module} is in no layer: add it to LAYERS"
-    source = path.read_text(encoding="utf-8")
-    place = str(path.relative_to(ROOT))
-    imports = imports_in(source, place)
-    assert not [fault for i in imports for fault in layering_faults(module, i)]
-
-
-@pytest.mark.parametrize(
-    ("module", "path"),
-    [s for s in SOURCES if not is_inside(s[0], "magweld.tools")],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_no_product_is_named(module: str, path: Path) -> None:
-    lines = enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+# One test for all modules: as many tests would take longer to start than to run.
+def test_modules_keep_to_their_layers() -> None:
+    outside = [module for module, _ in SOURCES if layer_of(module) is None]
+    assert not outside, "add them to LAYERS"
     assert not [
-        f"{path}:{n}: {line}" for n, line in lines if PRODUCT_NAMES.search(line)
+        fault
+        for module, path in SOURCES
+        for found in imports_in(
+            path.read_text(encoding="utf-8"), str(path.relative_to(ROOT))
+        )
+        for fault in layering_faults(module, found)
+    ]
+
+
+def test_no_product_is_named() -> None:
+    assert not [
+        f"{path}:{n}: {line}"
+        for module, path in SOURCES
+        if not is_inside(module, "magweld.tools")
+        for n, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if PRODUCT_NAMES.search(line)
     ]
 
 

@@ -76,6 +76,11 @@ def argument_of(
     raise KeyError(name)
 
 
+def placeholders(graph: fx.Graph) -> list[fx.Node]:
+    """Return the arguments of a graph, in order."""
+    return [node for node in graph.nodes if node.op == "placeholder"]
+
+
 def output_of(graph: fx.Graph) -> fx.Node:
     """Return the output node of a graph."""
     node: fx.Node

@@ -15,6 +15,7 @@ from magweld.importer.nodes import (
     RUNS_FOR_ITSELF,
     operand,
     output_of,
+    placeholders,
     results_of,
     values_of,
 )
@@ -52,7 +53,7 @@ def cut(
     )
     _drop_copies(forward, computed)
     tangents = tuple(
-        node.name for node in placeholders(backward) if "tangents" in node.name
+        node.name for node in placeholders(backward.graph) if "tangents" in node.name
     )
     origin = _save_bases(forward, backward, tangents)
     saved = _bind((forward, backward), origin, count)
@@ -114,11 +115,6 @@ def _loosen_views(half: fx.GraphModule) -> None:
     half.recompile()
 
 
-def placeholders(half: fx.GraphModule) -> list[fx.Node]:
-    """Return the arguments of a graph."""
-    return [node for node in half.graph.nodes if node.op == "placeholder"]
-
-
 def _save_bases(
     forward: fx.GraphModule, backward: fx.GraphModule, tangents: Sequence[str]
 ) -> dict[fx.Node, fx.Node]:
@@ -133,7 +129,7 @@ def _save_bases(
     nodes = {node.name: node for node in forward.graph.nodes}
     origin = {
         node: nodes[node.name]
-        for node in placeholders(backward)
+        for node in placeholders(backward.graph)
         if node.name not in tangents
     }
     known = {node: placeholder for placeholder, node in origin.items()}
@@ -189,10 +185,10 @@ def _bind(
         Where each leading argument of the backward half comes from.
     """
     forward, backward = halves
-    inputs = placeholders(forward)
+    inputs = placeholders(forward.graph)
     results = results_of(forward.graph)[:count]
     saved: list[tuple[str, int]] = []
-    for placeholder in placeholders(backward):
+    for placeholder in placeholders(backward.graph):
         node = origin.get(placeholder)
         if node is None:
             continue
@@ -216,7 +212,7 @@ def separate(half: fx.GraphModule, *, may_repeat: bool) -> None:
         half: Changed in place.
         may_repeat: Whether one tensor may stand for several results.
     """
-    arguments = [_empty(values_of(node)) for node in placeholders(half)]
+    arguments = [_empty(values_of(node)) for node in placeholders(half.graph)]
     observation = observe(half, arguments)
     taken = {facts.storage for facts in observation.inputs}
     results = results_of(half.graph)

@@ -21,6 +21,7 @@ from magweld.importer.capture import AtenRunner
 from magweld.importer.nodes import (
     is_random,
     operand,
+    placeholders,
     positions_read,
     replace_by,
     results_of,
@@ -32,7 +33,7 @@ from magweld.importer.row_gradients import replace_bag_gradients
 from magweld.importer.substitutions import SUBSTITUTIONS
 from magweld.layouts import hand_on_layouts
 from magweld.training import refusals
-from magweld.training.cut import cut, placeholders
+from magweld.training.cut import cut
 from magweld.training.intermediates import (
     Intermediate,
     find_intermediates,
@@ -214,7 +215,7 @@ def _read_results(
     """
     results = results_of(joint.graph)
     order = {node: place for place, node in enumerate(joint.graph.nodes)}
-    given = placeholders(joint)[inputs : inputs + len(intermediates)]
+    given = placeholders(joint.graph)[inputs : inputs + len(intermediates)]
     for one, placeholder in zip(intermediates, given, strict=True):
         copied = results[one.number]
         result = operand(copied) if copied.target is aten.clone.default else copied
@@ -287,7 +288,7 @@ def _hand_on_layouts(
     graph: fx.GraphModule, forward: fx.GraphModule, forms: Sequence[Form]
 ) -> None:
     """Note at the forward half what the captured run has noted."""
-    inputs = zip(placeholders(graph), placeholders(forward), strict=True)
+    inputs = zip(placeholders(graph.graph), placeholders(forward.graph), strict=True)
     results = results_of(graph.graph)
     made = zip(forms, results_of(forward.graph), strict=False)
     # The others are placed behind the half: the backward half reads what it makes.

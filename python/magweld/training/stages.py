@@ -17,9 +17,9 @@ from typing import Final
 import torch
 from torch import Tensor, fx
 
-from magweld.importer.nodes import output_of, results_of, values_of
+from magweld.importer.nodes import output_of, placeholders, results_of, values_of
 from magweld.training import refusals
-from magweld.training.cut import Saved, placeholders, separate
+from magweld.training.cut import Saved, separate
 from magweld.training.observation import Form
 
 Key = frozenset[int]
@@ -159,7 +159,7 @@ class _Splitter:
         self._backward = backward
         self._gradients = gradients
         self._intermediates = intermediates
-        arguments = placeholders(backward)
+        arguments = placeholders(backward.graph)
         self._saved = dict(zip(arguments, saved, strict=False))
         self._tangents = {
             node: tangents[node.name] for node in arguments if node.name in tangents
@@ -266,7 +266,7 @@ class _Splitter:
         return Stage(
             graph,
             saved,
-            tuple(node.name for node in placeholders(graph)[len(saved) :]),
+            tuple(node.name for node in placeholders(graph.graph)[len(saved) :]),
             tuple(values),
             tuple(self._passed_on(number, n) for n, number in received.items()),
             tuple(ends),

@@ -14,12 +14,11 @@ from torch._subclasses import FakeTensorMode
 
 from magweld.diagnostics import UnsupportedError
 from magweld.importer.capture import AtenRunner
-from magweld.importer.nodes import results_of
+from magweld.importer.nodes import placeholders, results_of
 from magweld.importer.observation import undisturbed
 from magweld.importer.tracer import Recorder, trace_aten
 from magweld.layouts import hand_on_layouts
 from magweld.training import refusals
-from magweld.training.cut import placeholders
 from magweld.training.observation import stand_ins
 
 aten = torch.ops.aten
@@ -52,7 +51,7 @@ def without_autograd(
         detail = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise refusals.JOINT.at("the graph", detail) from error
     _detach_inputs(flat, inputs)
-    given = zip(placeholders(graph), placeholders(flat), strict=True)
+    given = zip(placeholders(graph.graph), placeholders(flat.graph), strict=True)
     made = zip(results_of(graph.graph), results_of(flat.graph), strict=True)
     hand_on_layouts([*given, *made])
     return flat
@@ -60,7 +59,7 @@ def without_autograd(
 
 def _detach_inputs(graph: fx.GraphModule, inputs: Sequence[Tensor]) -> None:
     """Let operators read inputs without their gradients, wherever torch runs them."""
-    nodes = placeholders(graph)
+    nodes = placeholders(graph.graph)
     with graph.graph.inserting_after(nodes[-1]):
         for node, tensor in zip(nodes, inputs, strict=True):
             if not tensor.requires_grad:
