@@ -42,17 +42,11 @@ def _operator(func: Any) -> Rule:
     return rule
 
 
-def _script_function(observer: Observer, call: NativeCall) -> None:
-    function, *args = call.args
-    record_operator(observer, call.name, function, tuple(args), call.kwargs)
-
-
 TORCH_CLASSES: Final[Entries] = (
     (torch.from_numpy, _operator(torch.from_numpy)),
     *((cls, _operator(cls)) for cls in OLD_CLASSES),
     (torch.autograd.Variable, _operator(torch.autograd.Variable)),
     (torch.nn.Parameter, _operator(torch.nn.Parameter)),
-    (class_dict(torch.jit.ScriptFunction)["__call__"], _script_function),
 )
 
 

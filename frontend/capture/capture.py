@@ -18,6 +18,7 @@ from magweld.frontend.annotations.checkpoints import CHECKPOINTS
 from magweld.frontend.annotations.core import CORE
 from magweld.frontend.annotations.module_calls import MODULE_CALLS
 from magweld.frontend.annotations.randomness import RANDOMNESS
+from magweld.frontend.annotations.scripted import SCRIPTED
 from magweld.frontend.annotations.torch_functions import AUTOCAST, TORCH
 from magweld.frontend.annotations.torch_modules import (
     DYNAMO_MODULE,
@@ -62,7 +63,7 @@ def shipped_annotations() -> AnnotationTable:
 @functools.cache
 def _annotations(beside_dynamo: bool, knows_mode: bool) -> AnnotationTable:
     dynamo = (dynamo_entries(), mode_entries()) if beside_dynamo else ()
-    classes = (*TORCH_CLASSES, *TORCH_MODULES, *MODULE_CALLS)
+    classes = (*TORCH_CLASSES, *TORCH_MODULES, *MODULE_CALLS, *SCRIPTED)
     torch_entries = (TORCH, RANDOMNESS, classes, AUTOGRAD, AUTOCAST, TRAINING)
     functional = (CHECKPOINTS, TRANSFORMS, ADDRESSES)
     return AnnotationTable(CORE, ARRAYS, *torch_entries, *dynamo, *functional)

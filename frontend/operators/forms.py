@@ -114,6 +114,17 @@ _SIZE_GIVEN: Final = {
     "one_hot": (1, "num_classes"),
     "repeat_interleave": (4, "output_size"),
 }
+# Sparse tensors: operators make them of the sizes given, or those of an operand. How
+# many elements they hold follows from values, and no product has a size by that.
+_SPARSE_SIZE_GIVEN: Final = (2, "size")
+_SPARSE_KEPT: Final = frozenset({"t", "transpose", "get T", "coalesce", "to_sparse"})
+_SPARSE_PRODUCTS: Final = frozenset(
+    {"matmul", "__matmul__", "mm", "_sparse_mm", "to_dense"}
+)
+# Questions about such a tensor whose answers follow from its sizes.
+_SPARSE_ANSWERS: Final = frozenset(
+    {"get shape", "size", "numel", "nelement", "__len__"}
+)
 # Operators whose tuple has one tensor per dimension, whatever the sizes are.
 _PER_DIMENSION: Final = ("where", "nonzero")
 
@@ -127,19 +138,22 @@ class Shapes:
     def __init__(self) -> None:
         self._open: set[fx.Node] = set()
         self._rankless: set[fx.Node] = set()
+        # Their elements are as many as values say, their sizes are known.
+        self._sparse: set[fx.Node] = set()
 
     def __bool__(self) -> bool:
         """Whether there are such tensors."""
-        return bool(self._open)
+        return bool(self._open or self._sparse)
 
     def is_open(self, node: fx.Node) -> bool:
         """Return whether the shape of a node follows from values."""
-        return node in self._open
+        return node in self._open or node in self._sparse
 
     def decides(self, name: str, inputs: list[fx.Node]) -> bool:
         """Return whether the answer to a question about tensors is a value."""
         if name in SIZES:
-            return any(node in self._open for node in inputs)
+            known = self._sparse if name in _SPARSE_ANSWERS else ()
+            return any(self.is_open(node) and node not in known for node in inputs)
         return name in RANKS and any(node in self._rankless for node in inputs)
 
     def note(self, node: fx.Node, name: str, watch: OperatorWatch, result: Any) -> None:
@@ -149,9 +163,14 @@ class Shapes:
             StopRecordingError: The number of results follows from values.
         """
         inputs = node.all_input_nodes
-        is_open = any(item in self._open for item in inputs)
+        is_open = any(map(self.is_open, inputs))
         by_values = (watch.dynamic or watch.reads) and not given_size(node, name)
         if not is_open and not by_values:
+            return
+        if self._is_sparse(node, name, result):
+            self._sparse.add(node)
+            return
+        if self._drops_elements(name, inputs, result):
             return
         rankless = any(item in self._rankless for item in inputs)
         if name in _SQUEEZES and is_open:
@@ -164,6 +183,23 @@ class Shapes:
         self._open.add(node)
         if rankless:
             self._rankless.add(node)
+
+    def _drops_elements(self, name: str, inputs: list[fx.Node], result: Any) -> bool:
+        """Return whether the sizes of sparse tensors give all that a result has."""
+        if name not in _SPARSE_PRODUCTS or any(node in self._open for node in inputs):
+            return False
+        return isinstance(result, torch.Tensor) and result.layout is torch.strided
+
+    def _is_sparse(self, node: fx.Node, name: str, result: Any) -> bool:
+        """Return whether a result is sparse, of a size that follows from no value."""
+        if not isinstance(result, torch.Tensor) or result.layout is torch.strided:
+            return False
+        if name == "sparse_coo_tensor":
+            place, key = _SPARSE_SIZE_GIVEN
+            given = node.args[place] if place < len(node.args) else node.kwargs.get(key)
+            return given is not None
+        kept = any(source in self._open for source in node.all_input_nodes)
+        return name in _SPARSE_KEPT and not kept
 
     def part(self, whole: fx.Node, part: fx.Node) -> None:
         """Take note that a node is one of the results of another."""

@@ -53,7 +53,20 @@ def writes_at_value(x):
     return y
 
 
+def sparse_of(x):
+    where = torch.nonzero(x > 0).t()
+    return torch.sparse_coo_tensor(where.repeat(2, 1), x[where[0]], (3, 3))
+
+
+def multiplies_sparse(x):
+    made = sparse_of(x)
+    y = made.t() @ x.unsqueeze(1) + made.to_dense()[:, :1]
+    assert made.numel() == 9
+    return y.view(y.size(0) // 3, 3)
+
+
 STATIC = [
+    multiplies_sparse,
     writes_at_value,
     selects,
     averages_selection,
@@ -103,7 +116,13 @@ def reads_memory_written_twice(x):
     return x * int(view.sum())
 
 
+def counts_elements(x):
+    made = sparse_of(x).coalesce()
+    return x * made.values().shape[0] + made.indices().shape[1]
+
+
 VALUES = [
+    counts_elements,
     asks_size,
     asks_count,
     asks_rank,
