@@ -43,7 +43,7 @@ class _Times:
         turns: Hits, and eager runs.
         kinds: Kinds of these calls: of a record for many sizes those of about equal.
         sizes: Those of the last hit if a program for all sizes has answered it.
-        is_again: Whether they are measured once more, for a program of their own.
+        has_asked: Whether a program of their own was asked for.
         is_lost: Whether nothing is measured: hits do not pay.
         fails: Whether hits have failed, and nothing was measured.
     """
@@ -51,7 +51,7 @@ class _Times:
     turns: Turns = field(default_factory=Turns)
     kinds: set[Kind] = field(default_factory=set)
     sizes: Hashable | None = None
-    is_again: bool = False
+    has_asked: bool = False
     is_lost: bool = False
     fails: bool = False
 
@@ -63,7 +63,12 @@ class _Times:
     @property
     def wants_own(self) -> bool:
         """Whether a program for the sizes alone is to be tried before eager."""
-        return self.sizes is not None and not self.is_again and len(self.kinds) == 1
+        return self.sizes is not None and not self.has_asked and len(self.kinds) == 1
+
+    @property
+    def calls(self) -> int:
+        """How many calls are counted."""
+        return sum(map(len, self.turns.times))
 
     def __str__(self) -> str:
         if self.fails:
@@ -91,6 +96,12 @@ class _Lost:
     counted: int = _PAUSE
     attempts: int = 0
     is_known: bool = False
+
+    @property
+    def ran(self) -> int:
+        """How many calls have run eagerly by the end of the pause."""
+        # Each one is longer than all before.
+        return (_LONGER * self.pause - _PAUSE) // (_LONGER - 1)
 
     def take_eager(self) -> int:
         """Return how many calls have run eagerly that were not counted yet."""
@@ -133,7 +144,8 @@ class Profitability(KeptByRecords):
     one kind tells enough of a record for one set of sizes, several of one for many.
     Of the latter, calls of about equal sizes are compared together; if several do not
     pay, smaller ones are taken not to either.
-    Where a program for all sizes does not pay, one for these sizes is tried first.
+    Where a program for all sizes does not pay, one for these sizes is tried once it may
+    have saved the time to compile it.
     What runs eagerly is compared again after a while, and then more and more seldom; so
     is what hits were taken to pay for by the times of a busy machine.
 
@@ -250,7 +262,7 @@ class Profitability(KeptByRecords):
             self._times.clear()
             self._open.clear()
             self.is_open = bool(self.lost)
-        times = self._times.get(at) or self._begin(record, at, lost is not None)
+        times = self._times.get(at) or self._begin(record, at, lost)
         if times is not None:
             times.kinds.add(kind)
         return times
@@ -293,13 +305,14 @@ class Profitability(KeptByRecords):
             lost.is_known = False
 
     def _begin(
-        self, record: Record, at: tuple[int, Kind], is_again: bool
+        self, record: Record, at: tuple[int, Kind], lost: _Lost | None
     ) -> _Times | None:
         """Return times for calls; None if they cannot be measured yet."""
-        if is_again:
+        if lost is not None:
             # Hits may have lost because torch was taken to run their graph faster.
             record.compare_tiers()
-        times = self._times[at] = _Times(is_again=is_again)
+        has_asked = lost is not None and lost.times.has_asked
+        times = self._times[at] = _Times(has_asked=has_asked)
         return None if record.is_pending else times
 
     def measure(
@@ -355,11 +368,9 @@ class Profitability(KeptByRecords):
             ratio = compared.foreseen(at[1], times.turns)
         if ratio is None:
             return
-        if ratio > TOLERATED and times.wants_own:
-            assert record.lifted is not None, "it has answered for all sizes"
-            if record.lifted.want_own(times.sizes):
-                self._times[at] = _Times(is_again=True)
-                return
+        if ratio > TOLERATED and times.wants_own and _has_own(record, times, lost):
+            self._times[at] = _Times(has_asked=True)
+            return
         self._times.pop(at, None)
         pays = ratio <= TOLERATED
         if not pays:
@@ -418,6 +429,14 @@ class Profitability(KeptByRecords):
         for kind, lost in list(self.lost.items()):
             first.setdefault(id(lost), (kind, lost))
         return [_describe(kind, lost.times) for kind, lost in first.values()]
+
+
+def _has_own(record: Record, times: _Times, lost: _Lost | None) -> bool:
+    """Whether a program for the sizes of calls alone is tried before eager."""
+    assert record.lifted is not None, "it has answered for all sizes"
+    assert times.turns.least is not None, "they are known"
+    calls = times.calls + (0 if lost is None else lost.ran)
+    return record.lifted.want_own(times.sizes, times.turns.least, calls)
 
 
 def _describe(kind: Kind, times: _Times, now: str = "run eagerly") -> str:

@@ -870,8 +870,10 @@ def test_sizes_that_are_used_often_get_a_program_of_their_own() -> None:
     assert graph.sizes_of_all is None
     call(13)  # still by the program for all sizes
     assert (graph.compiled, graph.made) == (1, 2)
-    # Where it does not pay, the sizes are compiled at the next call.
-    graph.want_own(graph.sizes_of_all)
+    # Where it does not pay, the sizes are compiled once that may have.
+    key = graph.sizes_of_all
+    assert not graph.want_own(key, (2.0, 1.0), 0)
+    assert graph.want_own(key, (2.0, 1.0), 1 << 30)
     call(12)
     assert (graph.compiled, graph.made) == (1, 2)
     call(13)

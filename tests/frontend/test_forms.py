@@ -164,13 +164,18 @@ class ForAllSizes:
 @pytest.mark.parametrize(
     ("ours", "compiling", "is_whole", "uses"),
     [
-        (2.0, 9.0, True, COMPILE_AFTER),
+        (2.0, 0.0, True, COMPILE_AFTER),
+        # It may take 0.88 seconds.
+        (1.1, 23.9, True, 200),
+        # It may save a twentieth even where it is not expected to.
+        (2.0, 9.0, True, 180),
+        (1.6, 3.9, False, 20),
         (0.5, 0.0, True, COMPILE_BESIDE),
         (0.5, 9.0, True, 90),
         (0.5, 25.0, False, 100),
     ],
 )
-def test_sizes_get_a_program_where_that_for_all_has_lost_or_after_many_calls(
+def test_sizes_get_a_program_once_it_may_have_saved_what_it_takes_to_compile(
     ours: float, compiling: float, is_whole: bool, uses: int
 ) -> None:
     compiled: list[int] = []
@@ -219,7 +224,7 @@ def test_many_sizes_get_programs_once_the_first_of_them_has_won() -> None:
             graph(torch.ones(size))
     assert len(asked) == 1
     # Nor does one that loses against eager as long as nothing tells that it helps.
-    assert not graph.want_own(key_of([torch.ones(5)], ()))
+    assert not graph.want_own(key_of([torch.ones(5)], ()), (2.0, 1.0), 1000)
     while not asked[0].is_decided:
         graph(torch.ones(2))
     for size in range(2, 8):
@@ -227,6 +232,57 @@ def test_many_sizes_get_programs_once_the_first_of_them_has_won() -> None:
     assert len(asked) == 6
     # They need no times of their own.
     assert all(each.is_decided for each in asked)
+
+
+@pytest.mark.parametrize(
+    ("own", "uses"), [(0.5, 10), (1.0, 2 * COMPILE_BESIDE), (0.99, 100)]
+)
+def test_programs_for_sizes_tell_what_others_save(own: float, uses: int) -> None:
+    """Torch takes a second, the program for all sizes two, compiling five or more."""
+    compiled: list[int] = []
+
+    def compile_graph(module: Any, tensors: list[Tensor]) -> TieredGraph:
+        compiled.append(tensors[0].shape[0])
+        tier = TieredGraph(module.forward)
+        race = Race(known=Verdict(compiled_seconds=own, torch_seconds=1.0))
+        tier.compile(lambda: Work(lambda: module.forward, race))
+        return tier
+
+    module = fx.symbolic_trace(lambda x: (torch.relu(x),))
+    graph = LiftedGraph(module, 0, compile_graph, Example.of([torch.ones(9)], ()))
+    sized = ForAllSizes(
+        module.forward, Verdict(compiled_seconds=2.0, torch_seconds=1.0)
+    )
+    graph.all_sizes = sized  # type: ignore[assignment]
+    for _ in range(COMPILE_AFTER):
+        graph(torch.ones(2))
+    assert compiled == [2]
+    sized.program_seconds = 0.05 * uses if own > 0.9 else 0.5 * uses
+    for _ in range(uses - 1):
+        graph(torch.ones(3))
+    assert compiled == [2]
+    graph(torch.ones(3))
+    assert compiled == [2, 3]
+
+
+def test_sizes_that_lose_against_eager_get_a_program_once_it_may_have_paid() -> None:
+    module = fx.symbolic_trace(lambda x: (torch.relu(x),))
+    compiled: list[int] = []
+    example = Example.of([torch.ones(9)], ())
+    graph = LiftedGraph(module, 0, counting(compiled), example)
+    sized = ForAllSizes(
+        module.forward, Verdict(compiled_seconds=1.0, torch_seconds=9.0)
+    )
+    sized.program_seconds = 20.0
+    graph.all_sizes = sized  # type: ignore[assignment]
+    key = key_of([torch.ones(5)], ())
+    # It may take 0.8 seconds.
+    assert not graph.want_own(key, (1.0, 0.9), 199)
+    graph(torch.ones(5))
+    assert not compiled
+    assert graph.want_own(key, (1.0, 0.9), 201)
+    graph(torch.ones(5))
+    assert compiled == [5]
 
 
 def test_sizes_that_guards_fix_tell_no_calls_apart() -> None:

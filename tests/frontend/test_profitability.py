@@ -102,10 +102,15 @@ class ForMany:
     """What is asked of a graph for many sizes."""
 
     wanted: list[Any] = field(default_factory=list)
+    uses: int = 0
+    calls: list[int] = field(default_factory=list)
 
-    def want_own(self, sizes: Any) -> bool:
-        self.wanted.append(sizes)
-        return True
+    def want_own(self, sizes: Any, seconds: tuple[float, float], calls: int) -> bool:
+        assert seconds == (2.0, 1.0)
+        self.calls.append(calls)
+        if calls >= self.uses:
+            self.wanted.append(sizes)
+        return calls >= self.uses
 
 
 @dataclass
@@ -354,6 +359,24 @@ def test_sizes_get_a_program_of_their_own_before_they_run_eagerly() -> None:
     assert not judge(profit, record, 4, 0.5)
     assert judge(profit, record, 3, 2.0, sizes="three")
     assert record.wanted == ["three", "four"]
+
+
+def test_sizes_run_eagerly_until_a_program_of_their_own_may_have_paid() -> None:
+    profit = Profitability(True, clock=lambda: 0.0)
+    graph = ForMany(uses=1000)
+    record, kind = Timed(lifted=graph), kind_of((torch.ones(3),), {})
+    profit.add([record])
+    passed = [0]
+    while judge(profit, record, 3, 2.0, sizes="three"):
+        passed.append(passed[-1] + calls_until_compared(profit, kind))
+    assert record.wanted == ["three"]
+    # It is told how many calls there were; those that are timed come on top.
+    assert len(graph.calls) == len(passed) == 4
+    for told, count in zip(graph.calls, passed, strict=True):
+        assert count <= told <= count + 20
+    # It has been tried.
+    assert judge(profit, record, 3, 2.0, sizes="three")
+    assert len(graph.calls) == 4
 
 
 def calls_until_compared(profit: Profitability, kind: Any) -> int:

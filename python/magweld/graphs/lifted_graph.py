@@ -20,7 +20,11 @@ from magweld.graphs.counted_loops import with_counted_loops
 from magweld.graphs.forms import COMPILE_AFTER, COMPILE_BESIDE, Forms, key_of
 from magweld.graphs.known_sizes import KnownSizes
 from magweld.graphs.numbers import with_inputs, without_numbers
-from magweld.graphs.own_programs import uses_before_own
+from magweld.graphs.own_programs import (
+    share_saved,
+    uses_before_own,
+    uses_until_paid,
+)
 from magweld.graphs.shared_sizes import Recorded, Sharing
 from magweld.graphs.unroll import (
     MAX_ITERATIONS,
@@ -265,19 +269,25 @@ class LiftedGraph:
             if tier is not None:
                 tier.compare_again()
 
-    def want_own(self, key: Hashable) -> bool:
+    def want_own(self, key: Hashable, seconds: tuple[float, float], calls: int) -> bool:
         """Have values compiled by themselves at the next call with them.
 
         Args:
             key: Sizes and numbers, as `key_of` gives them.
+            seconds: Of a call that the program for all sizes answers, and of one that
+                runs eagerly.
+            calls: How many calls with such values there were.
 
         Returns:
-            Whether that will be: they are not of many, or the first of these pay.
+            Whether that will be: they are not of many, or the first of these pay, and
+            a program of their own may have saved by now what it takes to compile it.
         """
         sizes = self.all_sizes
+        assert sizes is not None, "it has answered calls"
         with self._lock:
-            are_many = self.forms.kinds > _FEW or (sizes is not None and sizes.grows)
-            will_be = not are_many or self._own_pay
+            are_many = self.forms.kinds > _FEW or sizes.grows
+            will_be = calls >= uses_until_paid(sizes, *seconds)
+            will_be &= not are_many or self._own_pay
             if will_be:
                 self._known.drop(key)
                 self.forms.want(key)
@@ -298,7 +308,7 @@ class LiftedGraph:
         # sizes has turned out to be no faster than torch, and one for a length clearly
         # is: hardly any call has the length of the one before it.
         is_slow = sized.is_decided and not sized.is_clearly_compiled
-        uses = uses_before_own(sized, sizes, own_pay=self._own_pay)
+        uses = uses_before_own(sized, sizes, shown=share_saved(self.forms.values()))
         is_one_of_many = self.forms.kinds > _FEW or (sizes.grows and key != last)
         if is_one_of_many and not (is_slow and self._own_pay):
             uses = max(COMPILE_BESIDE, uses)
@@ -359,9 +369,7 @@ class LiftedGraph:
     @property
     def _own_pay(self) -> bool:
         """Whether programs for sizes that come back may pay: the first of them do."""
-        forms = self.forms.values()
-        verdict = common_verdict(forms)
-        return not forms or (verdict is not None and not verdict.is_for_torch)
+        return share_saved(self.forms.values()) != 0
 
     def _ready(self, key: Any, tier: TieredGraph) -> None:
         """Take note of a form that was compiled behind the calls."""
