@@ -99,9 +99,11 @@ def array_data(array: Any, exact: bool) -> Any:
     try:
         # A copy: torch warns of memory that may not be written.
         tensor = torch.from_numpy(array.copy())
-    except TypeError:
+    except (TypeError, ValueError):
         return array.dtype.str, array.shape, array.tobytes()
-    return tensor_data(tensor, 0, exact)
+    data = tensor_data(tensor, 0, exact)
+    data.form["strides"] = array.strides
+    return data
 
 
 def difference(

@@ -31,6 +31,11 @@ OLD_CLASSES: Final = tuple(
 TAKERS: Final = frozenset(
     {torch.tensor, torch.as_tensor, torch.from_numpy, *OLD_CLASSES}
 )
+# Operators whose operands are indices, and the dtypes of tensors that can be one. Torch
+# makes 64-bit integers of an array of another dtype.
+INDEXES: Final = frozenset({"__getitem__", "__setitem__"})
+_MASKS: Final = frozenset({torch.bool, torch.uint8})
+INDEX_DTYPES: Final = _MASKS | {torch.int32, torch.int64}
 _LIKE: Final = frozenset({torch.Tensor.new, torch.Tensor.new_tensor})
 
 
@@ -61,6 +66,9 @@ class Arrays:
         data = (*args[len(like) :], *(kwargs[key] for key in kwargs if key == "data"))
         known = like or func in TAKERS
         if not known or len(data) != 1 or not _has_array(data[0]):
+            given = (*args, *kwargs.values())
+            if any(is_array(one) and _is_view(result, one) for one in given):
+                raise StopRecordingError("operator-argument", "memory of an array")
             return func, args, kwargs
         self._read(data[0])
         if is_array(data[0]) and _is_view(result, data[0]):
@@ -70,10 +78,23 @@ class Arrays:
         maker = torch.Tensor.new_tensor if like else torch.tensor
         return maker, (*like, result.tolist()), {**options, "dtype": result.dtype}
 
-    def constant(self, graph: fx.Graph, array: Any) -> fx.Node:
-        """Return a node for an array that is an operand, e.g. an index."""
+    def constant(self, graph: fx.Graph, array: Any, taker: str) -> fx.Node:
+        """Return a node for an array that is an operand, e.g. an index.
+
+        Args:
+            taker: Name of the operator.
+
+        Raises:
+            StopRecordingError: It is a mask of no dimension, which adds one elsewhere
+                than a tensor does.
+        """
         read_content(self._graph, array)
-        return graph.call_function(ConstantTensor(torch.tensor(array)), ())
+        tensor = torch.tensor(array)
+        if taker in INDEXES and tensor.dtype in _MASKS and not array.ndim:
+            raise StopRecordingError("operator-argument", "a mask of no dimension")
+        if taker in INDEXES and tensor.dtype not in INDEX_DTYPES:
+            tensor = tensor.long()
+        return graph.call_function(ConstantTensor(tensor), ())
 
     def check(self, written: set[int], outputs: Iterable[Any], made: Made) -> None:
         """Refuse a run in which the memory of an array matters.
@@ -150,9 +171,27 @@ def _has_array(data: Any) -> bool:
 Made = Callable[[Any], bool]
 
 
-def _is_view(tensor: torch.Tensor, array: Any) -> bool:
+def _is_view(result: Any, array: Any) -> bool:
+    if not isinstance(result, torch.Tensor) or storage_of(result) < 0:
+        return False
     begin: int = array.__array_interface__["data"][0]
-    return tensor.data_ptr() == begin and tensor.numel() > 0
+    return result.data_ptr() == begin and result.numel() > 0
+
+
+def of_asarray(args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+    """Return the call that does what one of `torch.asarray` does with an array.
+
+    Raises:
+        StopRecordingError: There is none.
+    """
+    options = {key: value for key, value in kwargs.items() if value is not None}
+    data = (*args, *(options.pop(key) for key in ("obj",) if key in options))
+    if not is_array(data[0]):
+        return torch.asarray, args, kwargs
+    if options.pop("requires_grad", False):
+        raise StopRecordingError("operator-argument", "an array that gets a gradient")
+    function = torch.tensor if options.pop("copy", False) else torch.as_tensor
+    return function, data, options
 
 
 def python_number(obj: Any) -> Any:

@@ -13,13 +13,15 @@ from typing import Any, Final
 
 import torch
 
-from magweld.frontend.operators.arguments import TAKERS
+from magweld.frontend.operators.arguments import INDEX_DTYPES, INDEXES, TAKERS
 from magweld.frontend.state.natives import is_array
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.refgraph import RefGraph
 
 _SEQUENCES: Final = frozenset({list, tuple})
 _NUMBERS: Final = frozenset({bool, int, float})
+# Operators that take an array for the tensor of its elements.
+_COMPARES: Final = frozenset({"__eq__", "__ne__"})
 # Torch refuses data that is nested much deeper.
 _DEEPEST: Final = 8
 
@@ -100,15 +102,23 @@ class DataInputs:
             return self._input(data, maker, result)
         return self._of_rows(data, maker, result)
 
-    def operand(self, array: Any) -> torch.Tensor | None:
+    def operand(self, array: Any, taker: str) -> torch.Tensor | None:
         """Return the tensor that stands for an array as an operand, e.g. an index.
 
-        None where it does not become an input.
+        None where it does not become an input: other operators take an array for a
+        size, and indices of other dtypes are converted.
+
+        Args:
+            taker: Name of the operator.
         """
         maker = FromArray()
-        tensor = maker(array) if self._is_of_caller(array) else None
-        if tensor is not None:
-            self._input(array, maker, tensor)
+        alike = taker in INDEXES or taker in _COMPARES
+        if not alike or not array.ndim or not self._is_of_caller(array):
+            return None
+        tensor = maker(array)
+        if tensor is None or (taker in INDEXES and tensor.dtype not in INDEX_DTYPES):
+            return None
+        self._input(array, maker, tensor)
         return tensor
 
     def _is_of_caller(self, data: Any) -> bool:

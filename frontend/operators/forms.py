@@ -125,6 +125,17 @@ _SPARSE_PRODUCTS: Final = frozenset(
 _SPARSE_ANSWERS: Final = frozenset(
     {"get shape", "size", "numel", "nelement", "__len__"}
 )
+# Operators that read memory for the sizes of their results, which no operator below
+# tells: at which place there is a tensor then, and where a size that is given instead.
+_READS_SIZES: Final = {
+    "tensor_split": ((1, "tensor_indices_or_sections"), None),
+    "sparse_coo_tensor": ((0, "indices"), _SPARSE_SIZE_GIVEN),
+    "sparse_compressed_tensor": ((0, "compressed_indices"), (3, "size")),
+    "sparse_csr_tensor": ((0, "crow_indices"), (3, "size")),
+    "sparse_csc_tensor": ((0, "ccol_indices"), (3, "size")),
+    "sparse_bsr_tensor": ((0, "crow_indices"), (3, "size")),
+    "sparse_bsc_tensor": ((0, "ccol_indices"), (3, "size")),
+}
 # Operators whose tuple has one tensor per dimension, whatever the sizes are.
 _PER_DIMENSION: Final = ("where", "nonzero")
 
@@ -164,7 +175,8 @@ class Shapes:
         """
         inputs = node.all_input_nodes
         is_open = any(map(self.is_open, inputs))
-        by_values = (watch.dynamic or watch.reads) and not given_size(node, name)
+        follows = watch.dynamic or watch.reads or _reads_sizes(node, name)
+        by_values = follows and not given_size(node, name)
         if not is_open and not by_values:
             return
         if self._is_sparse(node, name, result):
@@ -176,7 +188,7 @@ class Shapes:
         if name in _SQUEEZES and is_open:
             rankless = True
         if type(result) in (list, tuple) and name not in _PER_DIMENSION:
-            if watch.listed:
+            if watch.listed or (by_values and _gives_list(name)):
                 raise StopRecordingError("dynamic-shape", name)
         if isinstance(result, torch.Tensor) and result.dim() == 0 and not rankless:
             return
@@ -195,9 +207,7 @@ class Shapes:
         if not isinstance(result, torch.Tensor) or result.layout is torch.strided:
             return False
         if name == "sparse_coo_tensor":
-            place, key = _SPARSE_SIZE_GIVEN
-            given = node.args[place] if place < len(node.args) else node.kwargs.get(key)
-            return given is not None
+            return _given(node, *_SPARSE_SIZE_GIVEN) is not None
         kept = any(source in self._open for source in node.all_input_nodes)
         return name in _SPARSE_KEPT and not kept
 
@@ -206,6 +216,30 @@ class Shapes:
         for group in (self._open, self._rankless):
             if whole in group:
                 group.add(part)
+
+
+def _reads_sizes(node: fx.Node, name: str) -> bool:
+    """Return whether an operator takes the size of its results from memory."""
+    if name not in _READS_SIZES:
+        return False
+    tensor, size = _READS_SIZES[name]
+    return isinstance(_given(node, *tensor), fx.Node) and (
+        size is None or _given(node, *size) is None
+    )
+
+
+def _given(node: fx.Node, place: int, key: str) -> Any:
+    return node.args[place] if place < len(node.args) else node.kwargs.get(key)
+
+
+def _gives_list(name: str) -> bool:
+    """Return whether torch says that an operator has a list as its result."""
+    packet = getattr(torch.ops.aten, name, None)
+    overloads = [] if packet is None else packet.overloads()
+    schemas = [getattr(packet, overload)._schema for overload in overloads]
+    return any(
+        "List" in one.type.kind() for schema in schemas for one in schema.returns
+    )
 
 
 def given_size(node: fx.Node, name: str) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import fx
 
+from magweld.frontend.operators.arguments import INDEXES
 from magweld.frontend.operators.kinds import NEUTRAL, acts_through_operators, name_of
 from magweld.frontend.operators.predicates import Memory, is_constant
 from magweld.frontend.operators.recording import Recording
@@ -19,7 +20,6 @@ from magweld.frontend.operators.recording import Recording
 if TYPE_CHECKING:
     from magweld.frontend.lifting.queries import TensorNumber
 
-_INDEXES: Final = frozenset({"__getitem__", "__setitem__"})
 # Others choose by their elements, or are masks.
 _INTEGERS: Final = (torch.int8, torch.int16, torch.int32, torch.int64)
 # Native functions that take a tensor of one element for a size, a position or a number.
@@ -87,7 +87,7 @@ def _taken(
     Args:
         read: Numbers that it has read, by the ids of the tensors.
     """
-    if name in _INDEXES:
+    if name in INDEXES:
         places = _of_index(node.args[1])
     elif name in NEUTRAL or name in _SIZED:
         places = _single(node)
@@ -97,7 +97,7 @@ def _taken(
     for place in places:
         tensor = tensor_of(place)
         if tensor is not None and id(tensor) in read:
-            if name not in _INDEXES or tensor.dtype in _INTEGERS:
+            if name not in INDEXES or tensor.dtype in _INTEGERS:
                 found[place] = read[id(tensor)]
     return found
 
@@ -125,7 +125,7 @@ def _write(name: str, node: fx.Node, known: dict[fx.Node, Any]) -> None:
     def mapped(part: Any) -> Any:
         return fx.map_arg(part, lambda place: known.get(place, place))
 
-    if name in _INDEXES:
+    if name in INDEXES:
         # The indexed tensor may be the index as well.
         indexed, index, *rest = node.args
         node.args = (indexed, mapped(index), *rest)

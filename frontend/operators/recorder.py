@@ -388,6 +388,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             self.operands.note_answer(func, name, args, kwargs, result)
 
     def _create(self, func: Any, name: str, args: Any, kwargs: Any) -> fx.Node:
+        self.tensors.taker = name
         fx_args, fx_kwargs = self._arguments(func, args, kwargs)
         made = of_size(func, args, fx_args)
         if made is not None:

@@ -15,6 +15,7 @@ from magweld.frontend.operators.arguments import (
     FORMS,
     Arrays,
     convert_sequence,
+    of_asarray,
     python_number,
 )
 from magweld.frontend.operators.data_inputs import Call, DataInputs
@@ -66,6 +67,7 @@ class TensorMap:
         data: Makes data that keeps changing inputs.
         replacements: What became of form and memory of the inputs.
         scalars: Lifted numbers that operators take, None if there are none.
+        taker: Name of the operator whose arguments are being written.
         session: Knows where objects come from.
     """
 
@@ -82,6 +84,7 @@ class TensorMap:
         self.data = DataInputs(session.graph)
         self.replacements = Replacements()
         self.scalars: Scalars | None = None
+        self.taker = ""
         self._nodes: dict[int, fx.Node] = {}
         self._tensors: dict[fx.Node, torch.Tensor] = {}
         self._storages: dict[int, bool] = {}
@@ -323,9 +326,9 @@ class TensorMap:
         raise StopRecordingError("operator-argument", type(obj).__qualname__)
 
     def _array(self, array: Any) -> fx.Node:
-        taken = self.data.operand(array)
+        taken = self.data.operand(array, self.taker)
         if taken is None:
-            return self.arrays.constant(self.graph, array)
+            return self.arrays.constant(self.graph, array, self.taker)
         return self.node(taken)
 
     def without_data(
@@ -338,6 +341,8 @@ class TensorMap:
         Raises:
             StopRecordingError: There is none.
         """
+        if func is torch.asarray:
+            func, args, kwargs = of_asarray(args, kwargs)
         made = self.data.replaced(func, args, kwargs, result)
         if made is None:
             return self.arrays.replaced(func, args, kwargs, result)

@@ -150,13 +150,25 @@ def test_data_that_stays_is_constant() -> None:
     assert len(record.input_paths) == 1
 
 
-def test_a_result_shares_the_memory_of_its_array() -> None:
-    traced = trace(lambda a: torch.from_numpy(a), backend="eager")
+@pytest.mark.parametrize(
+    "program",
+    [
+        torch.from_numpy,
+        torch.asarray,
+        lambda a: torch.asarray(obj=a, copy=False),
+        lambda a: torch.asarray(a, copy=True),
+        lambda a: torch.asarray(a, dtype=torch.float64),
+        lambda a: torch.asarray(a, requires_grad=True),
+    ],
+)
+def test_a_result_shares_the_memory_of_its_array(program: Callable[..., Any]) -> None:
+    traced = trace(lambda a: program(a), backend="eager")
     for (a,) in arrays():
-        found = traced(a)
-        a[0, 0] = -1
-        assert found[0, 0] == -1
-    assert traced.stats()["hits"] == 3
+        other = a.copy()
+        found, expected = traced(a), program(other)
+        a[0, 0] = other[0, 0] = -1
+        assert shown(found) == shown(expected)
+        assert found.requires_grad == expected.requires_grad
 
 
 @pytest.mark.parametrize("check", [False, True])
@@ -219,6 +231,47 @@ def test_a_list_that_the_program_has_changed() -> None:
             mine, other = wrap(x), wrap(x)
             assert shown(traced(mine)) == shown(function(other))
             assert mine == other
+
+
+TAKES_ARRAYS: list[Callable[[Tensor, Any], Any]] = [
+    lambda x, a: x[a],
+    lambda x, a: x[..., a],
+    lambda x, a: x.clone().index_put_((torch.tensor(a),), x[0]),
+    lambda x, a: x[[a]],
+    lambda x, a: x[:a],
+    lambda x, a: x.repeat(a).shape[0],
+    lambda x, a: torch.zeros(a).shape,
+    lambda x, a: torch.ones((a, 2)).shape,
+    lambda x, a: x.tensor_split(a),
+    lambda x, a: x.topk(a).values.shape,
+    lambda x, a: x == a,
+    lambda x, a: x + a,
+    lambda x, a: x.clamp(max=a),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("place", range(len(TAKES_ARRAYS)))
+def test_arrays_as_operands(place: int) -> None:
+    """One of no dimension is a number or a size, indices are converted."""
+    program = TAKES_ARRAYS[place]
+
+    def outcome(function: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return shown(function(*args))
+        except Exception as error:
+            return type(error)
+
+    for dtype in ("int64", "int8", "uint8", "bool", "float32"):
+        for shape in ((), (4,)):
+            traced = trace(program, backend="eager")
+            random = np.random.default_rng(3)
+            for _ in range(5):
+                a = np.asarray(random.integers(0, 4, shape)).astype(dtype)
+                x = torch.arange(4.0)
+                assert outcome(traced, x, a) == outcome(program, x.clone(), a.copy())
+            raised = [one for one in traced.breaks if one.id == "hit-raised"]
+            assert not raised, traced.explain()
 
 
 class Number:
@@ -331,6 +384,21 @@ def test_a_mode_of_torch_around_the_call() -> None:
     with torch.inference_mode():
         assert traced([3.0, 2.0]).is_inference()
     assert not traced([4.0, 2.0]).is_inference()
+
+
+@pytest.mark.parametrize("dtype", [">f4", "M8[s]", "longdouble", "U3", "f4"])
+def test_check_mode_compares_arrays_of_any_dtype(dtype: str) -> None:
+    def program(x: Tensor, a: Any) -> Any:
+        return x * 2, a
+
+    a = np.arange(3).astype(dtype)
+    traced = trace(program, backend="eager", check=True)
+    for number in range(4):
+        x = torch.ones(2) * number
+        found, same = traced(x, a)
+        assert shown(found) == shown(x * 2)
+        assert same is a
+    assert traced.stats()["hits"] == 3
 
 
 @pytest.mark.parametrize("overlaps", [[False, True], [True, False]])

@@ -202,3 +202,24 @@ def test_a_size_that_is_given_follows_from_no_values(program, compiled):
     assert traced.breaks == [], traced.explain()
     assert traced.stats()["hits"] == 5
     assert traced.stats()["records"] == 1
+
+
+def sizes(parts):
+    return [tuple(part.shape) for part in parts]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda i: sizes(torch.arange(9.0).tensor_split(i)),
+        lambda i: sizes(torch.tensor_split(torch.ones(9), i.max())),
+        lambda i: sizes([torch.sparse_coo_tensor(i[None], i).to_dense()]),
+        lambda i: sizes([torch.sparse_csr_tensor(torch.tensor([0, 1, 3]), i, i * 1.0)]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_sizes_that_operators_read_from_memory(program):
+    traced = trace(program, backend="eager")
+    for values in ([1, 2, 3], [1, 2, 3], [1, 3, 4], [2, 3, 4], [2, 3, 5], [1, 2, 6]):
+        i = torch.tensor(values)
+        assert traced(i) == program(i)

@@ -22,6 +22,7 @@ PROGRAMS = {
     "control": (12, 20),
     "values": (14, 20),
     "ambient": (20, 30),
+    "data": (12, 20),
 }
 
 

@@ -6,9 +6,10 @@ from typing import Final
 
 from .ambient import AMBIENT
 from .control import CONTROL
+from .data import DATA
 from .state import STATE
 from .values import VALUES
 
 GRAMMARS: Final = {
-    grammar.name: grammar for grammar in (STATE, CONTROL, VALUES, AMBIENT)
+    grammar.name: grammar for grammar in (STATE, CONTROL, VALUES, AMBIENT, DATA)
 }
