@@ -65,6 +65,12 @@ def room_floats(part: int, size: int, lanes: int) -> int:
     return part * (2 * size + KEYS + 2 * lanes) + (size + 2) * KEYS
 
 
+def room_of(words: Words, thread: Any) -> Any:
+    """Return the address of the memory of a thread."""
+    share = words.code.product(thread, words[Word.SHARE])
+    return words.code.at(words.pointer(Word.ROOM), share)
+
+
 @dataclass(frozen=True)
 class AttentionKernels(VectorKernels):
     """Defines the kernel in a module."""
@@ -95,15 +101,12 @@ class AttentionKernels(VectorKernels):
 
     def _items(self, code: Emitter, address: Any, own: tuple[Any, Any, Any]) -> None:
         thread, low, high = own
-        words = Words(code, address)
-        room = code.at(
-            words.pointer(Word.ROOM), code.product(thread, words[Word.SHARE])
-        )
+        room = room_of(Words(code, address), thread)
         with code.loop(low, high) as number:
-            code.builder.call(self._item, [address, room, number])
+            code.builder.call(self.item, [address, room, number])
 
     @cached_property
-    def _item(self) -> ir.Function:
+    def item(self) -> ir.Function:
         """(words, memory, number): some rows of a head."""
         function = define(self.module, "attention_item", POINTER, POINTER, WORD)
         code = Emitter(function, self.lanes)

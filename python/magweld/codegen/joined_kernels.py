@@ -1,7 +1,8 @@
 """Owns the kernel that joins rows of tensors and attends to them, in one call.
 
 A cache that grows is copied with the rows that are added, and a query sees all of them:
-for few rows, calls between such steps take longer than the steps.
+for few rows, calls between such steps take longer than the steps, and for many the rows
+of a head that have just been copied are in caches that those of all heads do not fit.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, ClassVar
 
 from llvmlite import ir
 
-from magweld.codegen.attention_kernels import AttentionKernels
+from magweld.codegen.attention_kernels import AttentionKernels, room_of
 from magweld.codegen.attention_words import Word
 from magweld.codegen.emitter import FLOAT, POINTER, VOID, WORD, Emitter, define
 from magweld.codegen.joined_words import ADDRESSED, ATTENTION_WORDS, Copy, Head
@@ -24,11 +25,13 @@ _FLOAT_BYTES = 4
 
 
 class _Run(IntEnum):
-    """What threads that copy are given."""
+    """What threads that copy are given, and those that attend, too: their words."""
 
     ADDRESSES = 0
     WORDS = auto()
     THREADS = auto()
+    ATTENTION = auto()
+    ITEMS = auto()
 
 
 @dataclass(frozen=True)
@@ -39,41 +42,61 @@ class JoinedKernels(VectorKernels):
 
     def define(self) -> None:
         """Define `symbol`, which takes addresses of tensors, words and memory."""
-        AttentionKernels(self.module, self.lanes, self.registers).define()
-        shared = SharedRanges(self.module, self.lanes, "joined")
-        copies = shared.region("copies", self._copies, _Run.THREADS)
+        self._attention.define()
+        copies = self._shared.region("copies", self._copies, _Run.THREADS)
         function = ir.Function(
             self.module, ir.FunctionType(VOID, [POINTER] * 3), self.symbol
         )
         code = Emitter(function, self.lanes)
         addresses, given, room = code.arguments
-        words = Words(code, given)
+        builder, words = code.builder, Words(code, given)
         run = Words(code, code.words(len(_Run)))
-        run.set(_Run.ADDRESSES, code.builder.ptrtoint(addresses, WORD))
-        run.set(_Run.WORDS, code.builder.ptrtoint(given, WORD))
+        run.set(_Run.ADDRESSES, builder.ptrtoint(addresses, WORD))
+        run.set(_Run.WORDS, builder.ptrtoint(given, WORD))
         run.set(_Run.THREADS, words[Head.THREADS])
-        with code.builder.if_then(words.is_set(Head.COPIES)):
-            shared.start(run, copies, _Run.THREADS)
+        is_before = builder.not_(words.is_set(Head.BY_HEADS))
+        with builder.if_then(builder.and_(words.is_set(Head.COPIES), is_before)):
+            self._shared.start(run, copies, _Run.THREADS)
         before = code.sum(len(Head), code.product(words[Head.COPIES], len(Copy)))
         with code.loop(0, words[Head.ATTENTIONS]) as number:
             place = code.sum(before, code.product(number, ATTENTION_WORDS))
             block = _behind(code, given, place)
-            code.builder.call(self._attend, [addresses, block, room])
-        code.builder.ret_void()
+            builder.call(self._attend, [run.address, block, room])
+        builder.ret_void()
+
+    @cached_property
+    def _attention(self) -> AttentionKernels:
+        return AttentionKernels(self.module, self.lanes, self.registers)
+
+    @cached_property
+    def _shared(self) -> SharedRanges:
+        return SharedRanges(self.module, self.lanes, "joined")
 
     def _copies(self, code: Emitter, address: Any, own: tuple[Any, Any, Any]) -> None:
         """Emit the shares of some threads in all copies."""
         _, low, high = own
         run = Words(code, address)
+        with code.loop(low, high) as share:
+            self._copy_share(run, share, run[_Run.THREADS])
+
+    def _heads(self, code: Emitter, address: Any, own: tuple[Any, Any, Any]) -> None:
+        """Emit some heads, each behind the copies of its rows."""
+        thread, low, high = own
+        run = Words(code, address)
+        attention = run.pointer(_Run.ATTENTION)
+        room = room_of(Words(code, attention), thread)
+        with code.loop(low, high) as number:
+            self._copy_share(run, number, run[_Run.ITEMS])
+            code.builder.call(self._attention.item, [attention, room, number])
+
+    def _copy_share(self, run: Words, share: Any, shares: Any) -> None:
+        """Emit a share of the rows of all copies."""
+        code = run.code
         addresses, given = run.pointer(_Run.ADDRESSES), run.pointer(_Run.WORDS)
-        with (
-            code.loop(low, high) as share,
-            code.loop(0, Words(code, given)[Head.COPIES]) as number,
-        ):
+        with code.loop(0, Words(code, given)[Head.COPIES]) as number:
             place = code.sum(len(Head), code.product(number, len(Copy)))
             block = _behind(code, given, place)
-            arguments = [addresses, block, share, run[_Run.THREADS]]
-            code.builder.call(self._copy, arguments)
+            code.builder.call(self._copy, [addresses, block, share, shares])
 
     @cached_property
     def _copy(self) -> ir.Function:
@@ -109,10 +132,13 @@ class JoinedKernels(VectorKernels):
 
     @cached_property
     def _attend(self) -> ir.Function:
-        """(addresses, block, memory): attention, by words that have their addresses."""
+        """(run, block, memory): attention, by words that have their addresses."""
+        heads = self._shared.region("heads", self._heads, _Run.ITEMS)
         function = define(self.module, "joined_attend", *[POINTER] * 3)
         code = Emitter(function, self.lanes)
-        addresses, address, room = code.arguments
+        run_address, address, room = code.arguments
+        builder, run = code.builder, Words(code, run_address)
+        addresses = run.pointer(_Run.ADDRESSES)
         numbers = Words(code, address)
         given = Words(code, _behind(code, address, len(ADDRESSED)))
         own = Words(code, code.words(len(Word)))
@@ -120,11 +146,19 @@ class JoinedKernels(VectorKernels):
             own.set(word, given[word])
         for place, word in enumerate(ADDRESSED):
             found = _tensor(code, addresses, numbers[place], given[word])
-            own.set(word, code.builder.ptrtoint(found, WORD))
-        own.set(Word.ROOM, code.builder.ptrtoint(room, WORD))
-        attention = self.module.get_global(AttentionKernels.symbol)
-        code.builder.call(attention, [own.address])
-        code.builder.ret_void()
+            own.set(word, builder.ptrtoint(found, WORD))
+        own.set(Word.ROOM, builder.ptrtoint(room, WORD))
+        head = Words(code, run.pointer(_Run.WORDS))
+        with builder.if_else(head.is_set(Head.BY_HEADS)) as (by_heads, alone):
+            with by_heads:
+                run.set(_Run.ATTENTION, builder.ptrtoint(own.address, WORD))
+                run.set(_Run.ITEMS, own[Word.ITEMS])
+                run.set(_Run.THREADS, own[Word.THREADS])
+                self._shared.start(run, heads, _Run.THREADS)
+            with alone:
+                attention = self.module.get_global(AttentionKernels.symbol)
+                builder.call(attention, [own.address])
+        builder.ret_void()
         return function
 
 

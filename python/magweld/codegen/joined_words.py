@@ -11,12 +11,15 @@ from magweld.codegen.attention_words import Word
 class Head(IntEnum):
     """What the words begin with: how many copies, attentions and threads for copies.
 
-    Blocks of `Copy` follow, then blocks of `ATTENTION_WORDS` words.
+    With `BY_HEADS` there is one attention. Each copy has a row for each head of each
+    batch, which is copied when that head is computed, and threads are those of the
+    attention. Blocks of `Copy` follow, then blocks of `ATTENTION_WORDS` words.
     """
 
     COPIES = 0
     ATTENTIONS = auto()
     THREADS = auto()
+    BY_HEADS = auto()
 
 
 class Copy(IntEnum):

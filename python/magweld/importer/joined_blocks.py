@@ -159,20 +159,44 @@ class Attention:
         size = self.query.strided.shape[3]
         return room_floats(self._part, size, float_lanes())
 
-    def block(self, threads: int, numbers: Numbers) -> Block:
+    def block(self, threads: int, numbers: Numbers, *, copies: bool = False) -> Block:
         """Return the words.
 
         Args:
             threads: How many there are.
             numbers: Of tensors.
+            copies: Whether the threads copy so much that they share that out.
         """
         used = min(threads, self._words[Word.ITEMS])
-        words = {
-            **self._words,
-            Word.THREADS: used if self.products >= SHARED_PRODUCTS else 1,
-        }
+        is_shared = copies or self.products >= SHARED_PRODUCTS
+        words = {**self._words, Word.THREADS: used if is_shared else 1}
         which = (-1 if one is None else numbers[one.number] for one in self._tensors)
         return (*which, *(words.get(word, 0) for word in Word))
+
+    def has_heads(self, blocks: Sequence[Block]) -> bool:
+        """Whether the rows of copies are those of its heads, in order.
+
+        No head, which is one item of the work, reads a row that is copied for another.
+
+        Args:
+            blocks: The copies.
+        """
+        if self._words[Word.PARTS] > 1:
+            return False
+        items = self._words[Word.ITEMS]
+        if any(block[Copy.ROWS] != items for block in blocks):
+            return False
+        made = {block[Copy.TARGET] for block in blocks}
+        for one in self._tensors:
+            if one is None or one.number not in made:
+                continue
+            # In whole rows of copies, which lie one behind another.
+            pitch = math.prod(one.strided.shape[2:])
+            own = (block for block in blocks if block[Copy.TARGET] == one.number)
+            is_whole = one.strided == Strided.dense(one.strided.shape)
+            if not is_whole or any(block[Copy.TARGET_PITCH] != pitch for block in own):
+                return False
+        return True
 
     @property
     def _tensors(self) -> tuple[Placed | None, ...]:

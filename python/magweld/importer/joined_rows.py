@@ -117,6 +117,12 @@ class JoinedRows:
         return self.floats >= _SHARED_FLOATS or most >= SHARED_PRODUCTS
 
     @cached_property
+    def _by_heads(self) -> bool:
+        """Whether rows are copied as the heads that read them are computed."""
+        is_one = bool(self.copies) and len(self.attentions) == 1
+        return is_one and self.attentions[0].has_heads(self.copies)
+
+    @cached_property
     def _order(self) -> tuple[int, ...]:
         """The numbers of all results, first of those that are returned."""
         others = set(range(len(self.forms))) - {*self.shown}
@@ -127,10 +133,14 @@ class JoinedRows:
         operands = len(ids) - len(self.forms)
         places = map(self._order.index, range(len(self.forms)))
         numbers = (*ids[:operands], *(ids[operands + place] for place in places))
-        copying = threads if self.floats >= _SHARED_FLOATS else 1
-        counts = (len(self.copies), len(self.attentions), copying)
+        is_much = self.floats >= _SHARED_FLOATS
+        counts = (len(self.copies), len(self.attentions), threads if is_much else 1)
         copied = (with_numbers(block, numbers) for block in self.copies)
-        attended = (one.block(threads, numbers) for one in self.attentions)
-        words = (*counts, *chain(*copied, *attended))
+        by_heads = self._by_heads
+        copies = by_heads and is_much
+        attended = (
+            one.block(threads, numbers, copies=copies) for one in self.attentions
+        )
+        words = (*counts, int(by_heads), *chain(*copied, *attended))
         floats = max((one.room for one in self.attentions), default=0) * threads
         return struct.pack(f"{len(words)}q", *words), (floats,)
