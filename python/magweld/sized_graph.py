@@ -56,7 +56,9 @@ class SizedForm:
         Class, dtype, device, shape and strides of the tensors are theirs; who calls has
         made sure.
         """
-        return self.compiled.call_alike(inputs[: self.tensors])
+        has_more = len(inputs) > self.tensors
+        tensors = inputs[: self.tensors] if has_more else inputs
+        return self.compiled.call_alike(tensors)
 
     @property
     def stand_by(self) -> StandBy | None:

@@ -282,6 +282,19 @@ class TieredGraph:
         """The compiled code if it runs all further calls."""
         return self.compiled if self._run is self.compiled else None
 
+    def take_call(self) -> Compiled | None:
+        """Return the code if it runs the next call, and count that as run; else None.
+
+        Who asks runs it: it is that which a call of this graph would run.
+        """
+        compiled = self.compiled
+        if self._run is not compiled and compiled is not None:
+            if not self.is_decided:
+                return None
+            # It may be that it is timed from the call behind this one on.
+            self._count_down()
+        return compiled
+
     @property
     def runs_compiled(self) -> bool:
         """Whether the code runs further calls, until it is timed again if it is."""

@@ -113,8 +113,38 @@ def test_a_form_that_is_to_be_timed_again_answers_meanwhile() -> None:
     left = waiting.left
     answer = known.take("key", [x])
     assert answer is not None
-    assert torch.equal(answer([x]), 2 * x)
+    assert torch.equal(answer([x]), 3 * x), "it checks no more what is known"
     assert waiting.left == left - 1, "it counts until then"
+    waiting.left = 1
+    answer = known.take("key", [x])
+    assert answer is not None
+    assert torch.equal(answer([x]), 3 * x), "the last one before"
+    assert not tier.is_decided
+    assert known.take("key", [x]) is None
+
+
+def test_a_graph_that_is_timed_or_left_to_torch_has_no_code_for_the_next_call() -> None:
+    now = [0.0]
+
+    def after(seconds: float, x: Tensor) -> Tensor:
+        now[0] += seconds
+        return 2 * x
+
+    class Slow(Code):
+        def __call__(self, x: Tensor) -> Tensor:
+            return after(5.0, x)
+
+    x = torch.ones(3)
+    tier = TieredGraph(lambda x: after(1.0, x))
+    assert tier.take_call() is None
+    tier.compile(lambda: Work(Slow, Race(clock=lambda: now[0])))
+    while tier.verdict is None:
+        assert tier.take_call() is None
+        tier(x)
+    assert tier.verdict.is_for_torch
+    assert tier.take_call() is None
+    code = taken()
+    assert code.take_call() is code.compiled
 
 
 def test_calls_that_nobody_was_asked_about_count_towards_a_form() -> None:

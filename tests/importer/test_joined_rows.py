@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -265,6 +266,127 @@ def test_a_cache_is_attended_to_with_a_mask() -> None:
         *copied, expected = masked(*tensors)
         assert all(map(torch.equal, joined, copied))
         torch.testing.assert_close(result, expected)
+
+
+def of_heads(length: int, heads: int = HEADS, batch: int = 1) -> list[Tensor]:
+    """Return a query, a key and a value for each head, and a cache."""
+    new = [torch.randn(batch, heads, 1, SIZE) for _ in range(3)]
+    return [*new, *[torch.randn(batch, heads, length, SIZE) for _ in range(2)]]
+
+
+Read = Callable[[Tensor], Tensor]
+
+
+def read_as(read: Read, query: Read, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """Attend to views of a longer cache."""
+    q, k, v, keys, values = tensors
+    k, v = torch.cat([keys, k], 2), torch.cat([values, v], 2)
+    return k, v, F.scaled_dot_product_attention(query(q), read(k), read(v))
+
+
+# How keys are read, how the query is, its heads and batches, and whether each head
+# reads what was copied for itself.
+READ: dict[str, tuple[Read, Read, int, int, bool]] = {
+    "as they are": (lambda k: k, lambda q: q, HEADS, 1, True),
+    "batches": (lambda k: k, lambda q: q, HEADS, 3, True),
+    "batches as heads": (
+        lambda k: k.view(1, 3 * HEADS, -1, SIZE),
+        lambda q: q.view(1, 3 * HEADS, 1, SIZE),
+        HEADS,
+        3,
+        True,
+    ),
+    "but the first": (lambda k: k[:, :, 1:], lambda q: q, HEADS, 1, False),
+    "of one head": (
+        lambda k: k[:, :1].expand(-1, HEADS, -1, -1),
+        lambda q: q,
+        HEADS,
+        1,
+        False,
+    ),
+    "other heads and batches": (
+        lambda k: k.transpose(0, 1),
+        lambda q: q.transpose(0, 1),
+        HEADS,
+        3,
+        False,
+    ),
+    "shared by heads": (
+        lambda k: k.expand(-1, HEADS, -1, -1),
+        lambda q: q.expand(-1, HEADS, -1, -1),
+        1,
+        1,
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_rows_are_copied_head_by_head_where_each_reads_its_own(name: str) -> None:
+    read, query, heads, batch, is_own = READ[name]
+    function = functools.partial(read_as, read, query)
+    step = Step(function, of_heads(LENGTH, heads, batch))
+    for length in (2, 16, 200):
+        code = step.at(length)
+        assert isinstance(code, JoinedRows)
+        assert code._by_heads == is_own
+        tensors = of_heads(length, heads, batch)
+        for found, expected in zip(
+            step(length, tensors), function(*tensors), strict=True
+        ):
+            torch.testing.assert_close(found, expected)
+
+
+def test_rows_of_more_than_one_attention_are_copied_before_both() -> None:
+    code = Step(decoding, cached(LENGTH)).at(20)
+    assert isinstance(code, JoinedRows)
+    assert code._by_heads
+    assert not replace(code, attentions=code.attentions * 2)._by_heads
+
+
+@pytest.mark.parametrize(("rows", "is_own"), [(64, True), (65, False)])
+def test_rows_that_several_parts_of_a_head_read_are_copied_before(
+    rows: int, is_own: bool
+) -> None:
+    def longer(*tensors: Tensor) -> tuple[Tensor, ...]:
+        q, k, v, keys, values = tensors
+        k, v = torch.cat([keys, k], 2), torch.cat([values, v], 2)
+        return k, v, F.scaled_dot_product_attention(q, k, v)
+
+    def given(length: int) -> list[Tensor]:
+        return [torch.randn(1, HEADS, rows, SIZE), *of_heads(length)[1:]]
+
+    step = Step(longer, given(LENGTH))
+    code = step.at(20)
+    assert isinstance(code, JoinedRows)
+    assert code._by_heads == is_own
+    tensors = given(20)
+    for found, expected in zip(step(20, tensors), longer(*tensors), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize(("heads", "is_own"), [(HEADS, True), (1, False)])
+def test_a_mask_is_joined_as_well(heads: int, is_own: bool) -> None:
+    def masked(*tensors: Tensor) -> tuple[Tensor, ...]:
+        q, k, v, keys, values, mask, more = tensors
+        k, v = torch.cat([keys, k], 2), torch.cat([values, v], 2)
+        mask = torch.cat([mask, more], 3)
+        return k, v, mask, F.scaled_dot_product_attention(q, k, v, mask)
+
+    def given(length: int) -> list[Tensor]:
+        masks = [torch.randn(1, heads, 1, n) for n in (length, 1)]
+        return [*of_heads(length), *masks]
+
+    step = Step(masked, given(LENGTH))
+    for length in (1, 40):
+        code = step.at(length)
+        assert isinstance(code, JoinedRows)
+        assert code._by_heads == is_own
+        tensors = given(length)
+        for found, expected in zip(
+            step(length, tensors), masked(*tensors), strict=True
+        ):
+            torch.testing.assert_close(found, expected)
 
 
 def test_masks_with_gaps_and_other_types_are_left_to_torch() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,14 +24,15 @@ _COUNTED: Final = 4096
 Form = Callable[..., Any]
 
 
-def key_of(tensors: Iterable[torch.Tensor], numbers: Iterable[Any]) -> Hashable:
+def key_of(tensors: Iterable[torch.Tensor], numbers: Collection[Any]) -> Hashable:
     """Return the sizes and numbers of a call as a key; numbers are told by type, too.
 
     Args:
         tensors: Of the call.
         numbers: Beside them.
     """
-    return (*(t.shape for t in tensors), *map(_exact, numbers))
+    shapes = [t.shape for t in tensors]
+    return (*shapes, *map(_exact, numbers)) if numbers else tuple(shapes)
 
 
 def _exact(number: Any) -> tuple[type, Any]:

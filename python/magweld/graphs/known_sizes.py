@@ -60,17 +60,19 @@ class KnownSizes:
         if known is None or known.taken == UNASKED:
             return None
         form = known.form()
-        if form is None or not form.runs_compiled:
+        if form is None:
             return None
         for number in known.dense:
             if not tensors[number].is_contiguous():
                 return None
+        code = form.take_call()
+        if code is None:
+            return None
         known.taken += 1
-        # A form that is to be timed again counts the calls until then.
-        alike: Answer | None = getattr(form.taken, "call_alike", None)
+        alike: Answer | None = getattr(code, "call_alike", None)
         if alike is not None and known.is_plain:
             return alike
-        return lambda inputs: form(*inputs)
+        return lambda inputs: code(*inputs)
 
     def drop(self, key: Hashable) -> int:
         """Forget a kind of calls; return how many were answered since it is known."""

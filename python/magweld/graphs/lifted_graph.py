@@ -199,16 +199,16 @@ class LiftedGraph:
             return self._run(*inputs)
         return self._specialised(self._compile, inputs)
 
-    def _specialised(self, compile_graph: Compile, inputs: Sequence[Any]) -> Any:
+    def _specialised(self, compile_graph: Compile, inputs: tuple[Any, ...]) -> Any:
         count = len(inputs) - self._numbers
-        tensors, numbers = list(inputs[:count]), tuple(inputs[count:])
-        key = self._key(tensors, numbers)
-        answer = self._known.take(key, tensors)
+        given, numbers = inputs[:count], inputs[count:]
+        key = self._key(given, numbers)
+        answer = self._known.take(key, given)
         if answer is not None:
             self._last = self.sizes_of_all = key
             self.was_final = True
             return answer([*inputs])
-        wanted = False
+        tensors, wanted = [*given], False
         with self._lock:
             unasked = self._known.drop(key)
             if unasked:
