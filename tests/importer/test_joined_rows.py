@@ -102,7 +102,9 @@ def test_a_query_and_a_cache_are_one_call(batch: int) -> None:
     step = Step(decoding, cached(LENGTH, batch))
     assert step.code.shared_code == [ATTENTION_CODE]
     for length in (1, 2, 15, 16, 64, 200, 3000):
-        tensors = cached(length, batch)
+        tensors, code = cached(length, batch), step.at(length)
+        assert isinstance(code, JoinedRows)
+        assert code._by_heads
         *joined, result = step(length, tensors)
         *copied, expected = decoding(*tensors)
         assert all(map(torch.equal, joined, copied))
@@ -124,8 +126,9 @@ def test_it_runs_on_addresses_in_any_order() -> None:
     assert all(map(torch.equal, made, step(20, tensors)))
 
 
-def test_threads_change_no_bit() -> None:
-    step, tensors = Step(decoding, cached(LENGTH)), cached(5000)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_threads_change_no_bit(batch: int) -> None:
+    step, tensors = Step(decoding, cached(LENGTH, batch)), cached(5000, batch)
     before, found = torch.get_num_threads(), []
     try:
         for number in (1, 2, 3):

@@ -7,6 +7,8 @@ of a head that have just been copied are in caches that those of all heads do no
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum, auto
 from functools import cached_property
@@ -76,8 +78,13 @@ class JoinedKernels(VectorKernels):
         """Emit the shares of some threads in all copies."""
         _, low, high = own
         run = Words(code, address)
-        with code.loop(low, high) as share:
-            self._copy_share(run, share, run[_Run.THREADS])
+        with code.loop(low, high) as share, self._each_copy(run) as (block, copy):
+            shares, rows = run[_Run.THREADS], copy[Copy.ROWS]
+            bounds = [
+                code.builder.udiv(code.product(rows, one), shares)
+                for one in (share, code.sum(share, 1))
+            ]
+            code.builder.call(self._copy, [run.pointer(_Run.ADDRESSES), block, *bounds])
 
     def _heads(self, code: Emitter, address: Any, own: tuple[Any, Any, Any]) -> None:
         """Emit some heads, each behind the copies of its rows."""
@@ -86,31 +93,34 @@ class JoinedKernels(VectorKernels):
         attention = run.pointer(_Run.ATTENTION)
         room = room_of(Words(code, attention), thread)
         with code.loop(low, high) as number:
-            self._copy_share(run, number, run[_Run.ITEMS])
+            with self._each_copy(run) as (block, copy):
+                row = code.builder.sub(number, copy[Copy.FIRST])
+                # A number before the first one is a very large one.
+                is_own = code.builder.icmp_unsigned("<", row, copy[Copy.ROWS])
+                with code.builder.if_then(is_own):
+                    bounds = [row, code.sum(row, 1)]
+                    addresses = run.pointer(_Run.ADDRESSES)
+                    code.builder.call(self._copy, [addresses, block, *bounds])
             code.builder.call(self._attention.item, [attention, room, number])
 
-    def _copy_share(self, run: Words, share: Any, shares: Any) -> None:
-        """Emit a share of the rows of all copies."""
-        code = run.code
-        addresses, given = run.pointer(_Run.ADDRESSES), run.pointer(_Run.WORDS)
+    @contextlib.contextmanager
+    def _each_copy(self, run: Words) -> Iterator[tuple[Any, Words]]:
+        """Emit what is done for each copy, by its block: the address, and the words."""
+        code, given = run.code, run.pointer(_Run.WORDS)
         with code.loop(0, Words(code, given)[Head.COPIES]) as number:
             place = code.sum(len(Head), code.product(number, len(Copy)))
             block = _behind(code, given, place)
-            code.builder.call(self._copy, [addresses, block, share, shares])
+            yield block, Words(code, block)
 
     @cached_property
     def _copy(self) -> ir.Function:
-        """(addresses, block, share, shares): a share of the rows of a block."""
+        """(addresses, block, first, end): some rows of a block."""
         kinds = (POINTER, POINTER, WORD, WORD)
         function = define(self.module, "joined_copy", *kinds)
         code = Emitter(function, self.lanes)
-        addresses, address, share, shares = code.arguments
+        addresses, address, first, end = code.arguments
         builder, block = code.builder, Words(code, address)
-        rows, floats = block[Copy.ROWS], block[Copy.FLOATS]
-        first, end = (
-            builder.udiv(code.product(rows, one), shares)
-            for one in (share, code.sum(share, 1))
-        )
+        floats = block[Copy.FLOATS]
         source, target = (
             _tensor(code, addresses, block[which], block[behind])
             for which, behind in (

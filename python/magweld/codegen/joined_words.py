@@ -11,8 +11,8 @@ from magweld.codegen.attention_words import Word
 class Head(IntEnum):
     """What the words begin with: how many copies, attentions and threads for copies.
 
-    With `BY_HEADS` there is one attention. Each copy has a row for each head of each
-    batch, which is copied when that head is computed, and threads are those of the
+    With `BY_HEADS` there is one attention. A row of a copy is copied when the head of
+    its number, counted through all batches, is computed, and threads are those of the
     attention. Blocks of `Copy` follow, then blocks of `ATTENTION_WORDS` words.
     """
 
@@ -26,7 +26,8 @@ class Copy(IntEnum):
     """Rows of floats that are copied.
 
     Tensors are told by their numbers among the addresses of the call; what is behind a
-    first row is in bytes, pitches from one row to the next are in floats.
+    first row is in bytes, pitches from one row to the next are in floats. `FIRST` is
+    the number of the first row in the target.
     """
 
     SOURCE = 0
@@ -37,6 +38,7 @@ class Copy(IntEnum):
     TARGET_PITCH = auto()
     ROWS = auto()
     FLOATS = auto()
+    FIRST = auto()
 
 
 # Words of attention that are addresses. Its block has the numbers of these tensors, in

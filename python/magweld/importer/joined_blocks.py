@@ -77,7 +77,8 @@ def copies(source: Placed, target: Placed, dim: int, before: int) -> list[Block]
         here = source.bytes_before + _FLOAT_BYTES * sum(at)
         there = _FLOAT_BYTES * (number * last * pitch + before)
         taken = (source.number, here, distance)
-        found.append((*taken, target.number, there, pitch, last, floats))
+        first = number * last
+        found.append((*taken, target.number, there, pitch, last, floats, first))
     return found
 
 
@@ -174,7 +175,7 @@ class Attention:
         return (*which, *(words.get(word, 0) for word in Word))
 
     def has_heads(self, blocks: Sequence[Block]) -> bool:
-        """Whether the rows of copies are those of its heads, in order.
+        """Whether rows of copies may be copied with the heads of their numbers.
 
         No head, which is one item of the work, reads a row that is copied for another.
 
@@ -184,7 +185,7 @@ class Attention:
         if self._words[Word.PARTS] > 1:
             return False
         items = self._words[Word.ITEMS]
-        if any(block[Copy.ROWS] != items for block in blocks):
+        if any(block[Copy.FIRST] + block[Copy.ROWS] > items for block in blocks):
             return False
         made = {block[Copy.TARGET] for block in blocks}
         for one in self._tensors:
