@@ -10,16 +10,15 @@ from inspect import CO_GENERATOR
 from types import FunctionType, MethodType, SimpleNamespace
 from typing import Any, Final
 
-from magweld.frontend.expressions.expressions import NUMBERS, Expression, Literal
+from magweld.frontend.expressions.expressions import Expression, Literal
+from magweld.frontend.lifting.moves import Moves, is_move
 from magweld.frontend.lifting.shadow import Link, Shadow, Step, hold
 from magweld.frontend.lifting.stack_rules import (
     claim,
-    move_entries,
-    move_reads,
     place_fields,
     store,
 )
-from magweld.frontend.lifting.value_rules import evaluate, packed
+from magweld.frontend.lifting.value_rules import evaluate
 from magweld.frontend.monitor.annotation import unbind
 from magweld.frontend.monitor.code_table import Row, spread_arguments
 from magweld.frontend.rules.calls import called_at
@@ -56,9 +55,8 @@ def _begin(
         for name, place in zip(names, range(split, end), strict=True)
         if place in step.operands
     }
-    step.link = _link(
-        function, tuple(stack[first:split]), kwargs, lifted, lifted_kwargs
-    )
+    args = tuple(stack[first:split])
+    step.link = _link(shadow, step, function, args, kwargs, lifted, lifted_kwargs)
 
 
 def begin_call_ex(shadow: Shadow, step: Step, stack: list[Any]) -> None:
@@ -73,19 +71,21 @@ def begin_call_ex(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     lifted = tuple(lifting.at(args, Kind.INDEX, i) for i in range(len(values)))
     pairs = [(key, lifting.at(kwargs, Kind.ITEM, key)) for key in kwargs]
     lifted_kwargs = {key: found for key, found in pairs if found is not None}
-    step.link = _link(function, values, kwargs, lifted, lifted_kwargs)
+    step.link = _link(shadow, step, function, values, kwargs, lifted, lifted_kwargs)
     # What is in a sequence from before the run is known when it has been read.
     step.link.spread = id(args), len(values)
 
 
 def _link(
+    shadow: Shadow,
+    step: Step,
     function: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     lifted: tuple[Expression | None, ...],
     lifted_kwargs: dict[str, Expression],
+    returns: bool = True,
 ) -> Link:
-    returns = True
     if type(function) is MethodType:
         args, lifted = (function.__self__, *args), (None, *lifted)
         function = function.__func__
@@ -110,9 +110,28 @@ def _link(
         returns = returns and not function.__code__.co_flags & CO_GENERATOR
         if not lifted_kwargs and all(one is None for one in lifted):
             return Link(id(function), (), {}, lifted, lifted_kwargs, returns)
+    else:
+        step.moves = _moves(shadow, step, function, args, kwargs, lifted, lifted_kwargs)
     held = tuple(map(hold, args))
     held_kwargs = {name: hold(value) for name, value in kwargs.items()}
     return Link(id(function), held, held_kwargs, lifted, lifted_kwargs, returns)
+
+
+def _moves(
+    shadow: Shadow,
+    step: Step,
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    lifted: tuple[Expression | None, ...],
+    lifted_kwargs: dict[str, Expression],
+) -> Moves | None:
+    if not is_move(function):
+        return None
+    spread = kwargs if step.row.opname == "CALL_FUNCTION_EX" else None
+    moves = Moves(shadow.lifting)
+    moves.call(function, args, kwargs, lifted, lifted_kwargs, spread)
+    return moves
 
 
 def _asked(function: Any, args: tuple[Any, ...]) -> Any:
@@ -181,6 +200,8 @@ def finish_call(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     link = step.link
     if link is None:
         return
+    if step.moves is not None and step.moves.finish(shadow, step, stack):
+        return
     rule = _NATIVE.get(link.callee)
     if link.callee in CONVERSIONS and step.answer is not None:
         # What a method of the tensor has given is the result.
@@ -201,18 +222,11 @@ def _keep(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
 
 
 def _compute(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
-    """A function of numbers, or of one tuple of numbers."""
+    """A function of numbers."""
     if link.kwargs:
         return
-    lifting, function, result = shadow.lifting, _FUNCTIONS[link.callee], stack[-1]
-    if len(link.args) == 1 and builtin_base(link.args[0]) is tuple:
-        tuple_of = packed(lifting, link.args[0], ("__iter__",), step.reads)
-        if tuple_of is None or type(result) not in NUMBERS:
-            return
-        expression: Expression | None
-        expression = lifting.compute(function, (tuple_of,), result)
-    else:
-        expression = evaluate(lifting, function, link.args, link.lifted, result)
+    function = _FUNCTIONS[link.callee]
+    expression = evaluate(shadow.lifting, function, link.args, link.lifted, stack[-1])
     if expression is not None:
         step.operands.clear()
         for holder in (*link.args, *step.before[-2:]):
@@ -234,32 +248,6 @@ def _fetch(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
     """The result is what was read."""
     if not step.operands:
         claim(shadow, step, stack)
-
-
-def _copy(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
-    """`tuple` and `list` of a sequence: the elements are the same."""
-    if len(link.args) == 1 and builtin_base(link.args[0]) in (tuple, list):
-        count = len(stack[-1])
-        if stack[-1] is not link.args[0]:
-            move_reads(shadow, step, link.args[0], stack[-1], range(count))
-        else:
-            step.forget(stack[-1])
-
-
-def _new_tuple(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
-    """`tuple.__new__`: behind the class a sequence, whose elements are the same."""
-    if len(link.args) == 2 and builtin_base(link.args[1]) in (tuple, list):
-        if stack[-1] is not link.args[1]:
-            count = len(link.args[1])
-            move_reads(shadow, step, link.args[1], stack[-1], range(count))
-
-
-def _copy_dict(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
-    """`dict` of a dict, and `dict.copy`: the entries are the same; or of keywords."""
-    if len(link.args) == 1 and type(link.args[0]) is dict and not link.kwargs:
-        move_entries(shadow, step, link.args[0], stack[-1])
-    elif not link.args:
-        _place_keywords(shadow, step, link, stack[-1])
 
 
 def _make_namespace(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
@@ -300,9 +288,6 @@ _PURE: Final = (
 _FUNCTIONS: Final = {id(function): function for function in _PURE}
 _RULES: Final[tuple[tuple[NativeRule, tuple[Any, ...]], ...]] = (
     (_compute, tuple(f for f in _PURE if is_class(f) or is_static_builtin(f))),
-    (_copy, (tuple, list)),
-    (_new_tuple, (tuple.__new__,)),
-    (_copy_dict, (dict, dict.copy)),
     (_make_namespace, (SimpleNamespace,)),
     (_keep, (isinstance, type, callable, type.__dict__["__instancecheck__"])),
     (_fields, (range, slice)),

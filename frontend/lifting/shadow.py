@@ -14,6 +14,7 @@ from magweld.frontend.monitor.observer import Held, Observer
 from magweld.frontend.state.nodes import Kind, Node
 
 if TYPE_CHECKING:
+    from magweld.frontend.lifting.moves import Moves
     from magweld.frontend.lifting.state import Lifting
 
 # Objects whose end nobody can notice; all others must not live longer than they do
@@ -130,6 +131,7 @@ class Step:
         stores: Slots that it writes.
         rewrites: Containers that it rearranges.
         link: The call that it makes.
+        moves: Where it moves numbers, if that is known before it runs.
         answer: Expression of a number that a query of a tensor gave.
         aligned: Number of tensor operators that took over the operands.
         calls_back: Whether it has run a function of Python that no link leads to: what
@@ -143,6 +145,7 @@ class Step:
     stores: list[Slot] = field(default_factory=list)
     rewrites: list[Node] = field(default_factory=list)
     link: Link | None = None
+    moves: Moves | None = None
     answer: Expression | None = None
     aligned: int = 0
     calls_back: bool = False

@@ -6,6 +6,7 @@ from types import CellType
 from typing import Any
 
 from magweld.frontend.expressions.expressions import Expression
+from magweld.frontend.lifting.moves import moved, moves_of
 from magweld.frontend.lifting.shadow import Shadow, Step, address_of
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.state.contents import BOUNDS
@@ -193,13 +194,7 @@ def move_reads(
 
 def list_to_tuple(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """LIST_TO_TUPLE: the list is dropped."""
-    copy_elements(shadow, step.before[-1], stack[-1])
-
-
-def copy_elements(shadow: Shadow, source: Any, target: Any) -> None:
-    """Give `target` the expressions of the elements of `source`."""
-    for slot, expression in shadow.lifting.inside(source):
-        shadow.lifting.place(target, Kind.INDEX, slot[2], expression)
+    moved(shadow, step, stack, tuple, step.before[-1])
 
 
 def merge(shadow: Shadow, step: Step, stack: list[Any]) -> None:
@@ -259,6 +254,8 @@ def get_iter(shadow: Shadow, step: Step, stack: list[Any]) -> None:
                 if slot[0] == id(source):
                     lifting.put(slot, expression)
             step.forget(source)
+    else:
+        moved(shadow, step, stack, iter, stack[-1])
 
 
 _PLAIN = (tuple.__iter__, list.__iter__)
@@ -268,6 +265,8 @@ def begin_iteration(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """FOR_ITER: the state between two iterations can be seen now."""
     if shadow.lifting.loops is not None:
         shadow.lifting.loops.arrive(shadow, stack[-1])
+    if shadow.lifting.followed(stack[-1]) is None:
+        step.moves = moves_of(shadow.lifting, stack[-1])
 
 
 def for_iter(shadow: Shadow, step: Step, stack: list[Any]) -> None:
@@ -282,3 +281,5 @@ def for_iter(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     if source is not None:
         index = len(source) - iterator.__length_hint__() - 1
         shadow.push(stack, shadow.lifting.at(source, Kind.INDEX, index))
+    elif step.moves is not None and step.moves.ends() == exhausted:
+        step.moves.finish(shadow, step, stack)

@@ -16,8 +16,9 @@ from magweld.frontend.expressions.expressions import (
     Slot,
     pack,
 )
+from magweld.frontend.lifting.moves import Moves, moved
 from magweld.frontend.lifting.shadow import Link, Shadow, Step, elements_met, kind_of
-from magweld.frontend.lifting.stack_rules import claim, copy_elements
+from magweld.frontend.lifting.stack_rules import claim
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.mro import ABSENT, find_in_mro
@@ -66,6 +67,9 @@ def begin_binary(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     if symbol.endswith("="):
         forward.insert(0, f"__i{name}__")
     _link_operator(step, stack, forward, f"__r{name}__")
+    if symbol == "+=" and type(stack[-2]) is list:
+        step.moves = Moves(shadow.lifting)
+        step.moves.call(operator.iadd, tuple(stack[-2:]), {})
 
 
 def begin_compare(shadow: Shadow, step: Step, stack: list[Any]) -> None:
@@ -95,10 +99,13 @@ def binary_op(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """BINARY_OP."""
     symbols: Any = dis._nb_ops  # type: ignore[attr-defined]
     symbol = symbols[step.row.arg][1].removesuffix("=")
-    if symbol == "+" and builtin_base(stack[-1]) is tuple:
-        _concatenate(shadow, step, stack)
+    function = _BINARY.get(symbol)
+    if step.moves is not None:
+        step.moves.finish(shadow, step, stack)
+    elif builtin_base(stack[-1]) in (list, tuple):
+        moved(shadow, step, stack, function, *step.before[-2:])
     else:
-        _apply(shadow, step, stack, _BINARY.get(symbol), 2)
+        _apply(shadow, step, stack, function, 2)
 
 
 def _apply(
@@ -117,27 +124,6 @@ def _apply(
         step.operands.clear()
         if not isinstance(expression, Literal):
             shadow.push(stack, expression)
-
-
-def _concatenate(shadow: Shadow, step: Step, stack: list[Any]) -> None:
-    left, right = step.before[-2:]
-    if builtin_base(left) is not tuple or builtin_base(right) is not tuple:
-        return
-    lifting = shadow.lifting
-    copy_elements(shadow, left, stack[-1])
-    for slot, expression in lifting.inside(right):
-        lifting.place(stack[-1], Kind.INDEX, len(left) + slot[2], expression)
-    _drop_known(shadow, step, left, right)
-
-
-def _drop_known(shadow: Shadow, step: Step, *containers: Any) -> None:
-    # Reads of slots whose expression is known need no claim: a copy has taken them.
-    taken = set(map(id, containers))
-    step.reads = [
-        (slot, expression)
-        for slot, expression in step.reads
-        if slot[0] not in taken or not shadow.lifting.holds(slot, expression)
-    ]
 
 
 def unary_op(shadow: Shadow, step: Step, stack: list[Any]) -> None:
@@ -245,30 +231,15 @@ def test_or_pop(shadow: Shadow, step: Step, stack: list[Any]) -> None:
 def subscript(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """BINARY_SUBSCR: an element, or a part of a tuple."""
     container, key = step.before[-2:]
-    if type(key) is slice and builtin_base(container) is tuple:
-        _part(shadow, step, stack, container, key)
-    else:
+    if type(key) is not slice:
         claim(shadow, step, stack)
+    elif not step.operands:
+        moved(shadow, step, stack, operator.getitem, container, key)
 
 
 def binary_slice(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """BINARY_SLICE of 3.12: container, start, stop."""
     container, start, stop = step.before[-3:]
-    if builtin_base(container) is tuple and not step.operands:
-        _part(shadow, step, stack, container, slice(start, stop))
-
-
-def _part(
-    shadow: Shadow,
-    step: Step,
-    stack: list[Any],
-    container: tuple[Any, ...],
-    key: slice,
-) -> None:
-    lifting = shadow.lifting
-    if lifting.inside(key) or builtin_base(stack[-1]) is not tuple:
-        return
-    for place, index in enumerate(range(*key.indices(len(container)))):
-        expression = lifting.at(container, Kind.INDEX, index)
-        lifting.place(stack[-1], Kind.INDEX, place, expression)
-    _drop_known(shadow, step, container)
+    if not step.operands:
+        key = slice(start, stop)
+        moved(shadow, step, stack, operator.getitem, container, key)

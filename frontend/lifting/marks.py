@@ -1,0 +1,146 @@
+"""Owns marks: what stands for numbers where native code moves them unseen."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from magweld.frontend.expressions.expressions import NUMBERS, Expression, Slot
+from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.state.contents import builtin_base
+from magweld.frontend.state.iterators import COMPOSED, WALKING
+from magweld.frontend.state.mro import find_in_mro
+from magweld.frontend.state.nodes import Kind, slot_of
+from magweld.frontend.state.values import is_scalar
+
+_DICT: Final[dict[str, int]] = {}
+_VALUES: Final = type(_DICT.values())
+_ITEMS: Final = type(_DICT.items())
+_OF_ITEMS: Final = type(iter(_DICT.items()))
+_OF_KEYS: Final = type(iter(_DICT))
+_OF_VALUES: Final = type(iter(_DICT.values()))
+_OF_DICTS: Final = (_VALUES, _ITEMS, _OF_ITEMS, _OF_KEYS, _OF_VALUES)
+_BACKWARD: Final[type] = type(reversed(list[int]()))
+_PLAIN_ITERATION: Final = (tuple.__iter__, list.__iter__)
+_INDEXED: Final = (list, tuple, str, range)
+# Stands for all that is not followed.
+OTHER: Final = object()
+
+
+@dataclass(eq=False, frozen=True, slots=True)
+class Mark:
+    """Stands for a number.
+
+    Attributes:
+        value: The number.
+        expression: Its expression, if it was known before the instruction.
+        slot: Where it lies, None for an operand.
+    """
+
+    value: Any
+    expression: Expression | None
+    slot: Slot | None = None
+
+    def found(self, met: dict[Slot, Expression]) -> Expression | None:
+        """Return the expression of the number.
+
+        Args:
+            met: What an instruction has read, by slot.
+        """
+        if self.expression is not None or self.slot is None:
+            return self.expression
+        return met.get(self.slot)
+
+
+class Marks:
+    """What stands for the objects that one instruction gets.
+
+    Attributes:
+        met: The ids of the containers that are looked into.
+
+    Args:
+        lifting: The lifted values of the run.
+    """
+
+    def __init__(self, lifting: Lifting) -> None:
+        self._lifting = lifting
+        self._known: dict[int, Any] = {}
+        self.met: set[int] = set()
+
+    def argument(self, value: Any, expression: Expression | None) -> Any:
+        """Return what stands for an argument of a call, given its expression."""
+        if expression is not None:
+            return Mark(value, expression)
+        return value if is_scalar(value) else self.stand_in(value)
+
+    def stand_in(self, obj: Any) -> Any:
+        """Return what stands for a container, an iterator or anything else."""
+        kind = type(obj)
+        if kind is slice:
+            return OTHER if self._lifting.inside(obj) else obj
+        if kind in _OF_DICTS or kind in WALKING or kind in COMPOSED:
+            return self._iterated(obj)
+        if kind is not list and kind is not dict and builtin_base(obj) is not tuple:
+            return OTHER
+        if id(obj) not in self._known:
+            self.met.add(id(obj))
+            self._known[id(obj)] = self._marked(obj)
+        return self._known[id(obj)]
+
+    def _marked(self, obj: Any) -> Any:
+        if type(obj) is dict:
+            if not all(map(is_scalar, obj)):
+                return OTHER  # code of the program might compare them
+            return {k: self._mark(v, obj, Kind.ITEM, k) for k, v in obj.items()}
+        base = builtin_base(obj)
+        if find_in_mro(type(obj), "__iter__") not in _PLAIN_ITERATION:
+            return OTHER
+        items = enumerate(base.__iter__(obj))
+        return base([self._mark(item, obj, Kind.INDEX, i) for i, item in items])
+
+    def _mark(self, value: Any, holder: Any, kind: Kind, key: Any) -> Any:
+        if type(value) not in NUMBERS:
+            return value if is_scalar(value) else OTHER
+        found = self._lifting.at(holder, kind, key)
+        return Mark(value, found, slot_of(holder, kind, key))
+
+    def _iterated(self, obj: Any) -> Iterator[Any]:
+        """Return an iterator over what stands for the items that one will give."""
+        kind = type(obj)
+        if kind in COMPOSED:
+            _, parts, *_ = obj.__reduce__()
+            if kind is enumerate:
+                return enumerate(self._iterated(parts[0]), parts[1])
+            if len({*map(id, parts)}) < len(parts):
+                raise TypeError("an iterator that is there twice")
+            return zip(*map(self._iterated, parts), strict=False)
+        if kind in _OF_DICTS:
+            return self._of_dict(obj, kind)
+        _, (content, *_), *place = obj.__reduce__()
+        if not place:
+            return iter(())  # it has met the end
+        counts = type(content) is range and self._lifting.inside(content)
+        if type(content) not in _INDEXED or counts:
+            raise TypeError("an iterator over something else")
+        self.met.add(id(content))
+        first = place[0] or 0
+        backward = kind is _BACKWARD
+        order = range(first, -1, -1) if backward else range(first, len(content))
+        return (self._mark(content[i], content, Kind.INDEX, i) for i in order)
+
+    def _of_dict(self, obj: Any, kind: type) -> Iterator[Any]:
+        held = gc.get_referents(obj)
+        content = next((one for one in held if type(one) is dict), None)
+        if content is None:
+            raise TypeError("a dict of another kind, or at its end")
+        passed = len(content) - obj.__length_hint__() if kind in WALKING else 0
+        self.met.add(id(content))
+        entries = itertools.islice(content.items(), passed, None)
+        keys = kind in (_ITEMS, _OF_ITEMS)
+        marks = ((k, self._mark(v, content, Kind.ITEM, k)) for k, v in entries)
+        if kind is _OF_KEYS:
+            return (key for key, _ in marks)
+        return ((k if is_scalar(k) else OTHER, m) if keys else m for k, m in marks)

@@ -1,0 +1,211 @@
+"""Owns what native code moves from container to container, without looking at it.
+
+The function is called a second time, on containers that hold a mark for each number.
+Where the marks come to lie, and in which order an iterator gives them, is where the
+numbers are: that of two equal ones nothing else would tell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import operator
+from typing import Any, Final
+
+from magweld.frontend.expressions.expressions import (
+    NUMBERS,
+    Expression,
+    Literal,
+    Slot,
+    pack,
+)
+from magweld.frontend.lifting.marks import Mark, Marks
+from magweld.frontend.lifting.shadow import Shadow, Step
+from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.state.contents import builtin_base
+from magweld.frontend.state.iterators import COMPOSED, WALKING
+from magweld.frontend.state.nodes import Kind
+from magweld.frontend.state.values import is_scalar
+
+# They put what they get, or what is in it, somewhere else.
+_MOVING: Final[tuple[Any, ...]] = (
+    *(list, tuple, tuple.__new__, dict, dict.copy, list.copy),
+    *(operator.add, operator.mul, operator.getitem),
+)
+# The same; they change the first argument.
+_CHANGING: Final[tuple[Any, ...]] = (
+    *(list.extend, list.insert, list.pop, list.reverse, operator.iadd),
+    *(dict.update, dict.pop, dict.setdefault),
+)
+# What they make goes over its arguments later.
+_LATER: Final[tuple[Any, ...]] = (
+    *(zip, enumerate, reversed, iter, dict.values, dict.items),
+    *(list.__iter__, tuple.__iter__, list.__reversed__),
+)
+# They make one number of all in a container.
+_REDUCING: Final[tuple[Any, ...]] = (sum, min, max, any, all, math.prod)
+_KNOWN: Final = frozenset(map(id, (*_MOVING, *_CHANGING, *_LATER, *_REDUCING)))
+_LATER_IDS: Final = frozenset(map(id, _LATER))
+_CHANGING_IDS: Final = frozenset(map(id, _CHANGING))
+_REDUCING_IDS: Final = frozenset(map(id, _REDUCING))
+_FAILS: Final = (TypeError, ValueError, IndexError, KeyError, RuntimeError)
+_END: Final = object()
+# Stands for the item of an iterator at its end.
+_NOTHING: Final = object()
+
+
+class Moves:
+    """Where an instruction that is about to run will move numbers.
+
+    Args:
+        lifting: The lifted values of the run.
+    """
+
+    def __init__(self, lifting: Lifting) -> None:
+        self._lifting = lifting
+        self._made: Any = _END
+        self._changed: tuple[Any, Any] | None = None
+        self._marks = Marks(lifting)
+        self._function: Any = None
+
+    def call(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        lifted: tuple[Expression | None, ...] = (),
+        lifted_kwargs: dict[str, Expression] | None = None,
+        spread: Any = None,
+    ) -> None:
+        """Do what a call will do, with marks.
+
+        Args:
+            spread: The dict that holds the keywords of a call, if one does.
+        """
+        self._function = function
+        pairs = itertools.zip_longest(args, lifted)
+        given = [self._marks.argument(value, found) for value, found in pairs]
+        named: Any = {
+            name: self._marks.argument(value, (lifted_kwargs or {}).get(name))
+            for name, value in kwargs.items()
+        }
+        if spread is not None:
+            named = self._marks.stand_in(spread)
+        if function is tuple.__new__:
+            given[0] = tuple
+        if id(function) in _LATER_IDS:
+            return
+        if id(function) in _CHANGING_IDS:
+            self._changed = args[0], given[0]
+        # A key is looked at.
+        if function not in (dict.pop, dict.setdefault) or type(given[1]) is not Mark:
+            self._run(given, named)
+
+    def _run(self, given: list[Any], named: dict[str, Any]) -> None:
+        with contextlib.suppress(*_FAILS):
+            if id(self._function) in _REDUCING_IDS:
+                # Only of what is in one container.
+                self._made = tuple(*([], []) if named else given)
+            else:
+                self._made = self._function(*given, **named)
+
+    def advance(self, iterator: Any) -> None:
+        """Do what taking one item of an iterator will do, with marks."""
+        with contextlib.suppress(*_FAILS):
+            self._made = next(iter(self._marks.stand_in(iterator)), _NOTHING)
+
+    def finish(self, shadow: Shadow, step: Step, stack: list[Any]) -> bool:
+        """Have numbers lie where they have come to; return whether that is known."""
+        if id(self._function) in _LATER_IDS:
+            for slot, expression in step.reads:
+                self._lifting.put(slot, expression)
+        elif self._made is _END or not self._settle(shadow, step, stack):
+            return False
+        else:
+            step.operands.clear()
+        # Behind an iterator is also the tuple that it has given last.
+        step.reads = (
+            []
+            if self._function is None
+            else [read for read in step.reads if read[0][0] not in self._marks.met]
+        )
+        if self._changed is not None:
+            changed = self._changed[0]
+            step.rewrites = [node for node in step.rewrites if node.obj is not changed]
+        return True
+
+    def ends(self) -> bool:
+        """Return whether an iterator has no further item."""
+        return self._made is _NOTHING
+
+    def _settle(self, shadow: Shadow, step: Step, stack: list[Any]) -> bool:
+        met, made = dict(step.reads), self._made
+        if id(self._function) in _REDUCING_IDS:
+            return self._reduce(shadow, stack, met)
+        if self._changed is not None and not self._place(*self._changed[::-1], met):
+            return False
+        if type(made) is Mark:
+            shadow.push(stack, made.found(met))
+            return True
+        looked_into = type(made) in (list, tuple, dict)
+        return not looked_into or self._place(made, stack[-1], met)
+
+    def _place(self, made: Any, actual: Any, met: dict[Slot, Expression]) -> bool:
+        """Return whether a container is what the one with marks stands for."""
+        base = type(made)
+        if base not in (list, tuple, dict) or builtin_base(actual) is not base:
+            return False
+        if base.__len__(actual) != len(made):
+            return False
+        if base is dict and not all(map(is_scalar, dict.keys(actual))):
+            return False
+        if base is dict and [*made] != [*dict.keys(actual)]:
+            return False
+        kind = Kind.ITEM if base is dict else Kind.INDEX
+        for key, mark in made.items() if base is dict else enumerate(made):
+            if type(mark) is tuple:
+                self._place(mark, base.__getitem__(actual, key), met)
+            expression = mark.found(met) if type(mark) is Mark else None
+            self._lifting.place(actual, kind, key, expression)
+        return True
+
+    def _reduce(
+        self, shadow: Shadow, stack: list[Any], met: dict[Slot, Expression]
+    ) -> bool:
+        marks = self._made
+        if not all(type(mark) is Mark for mark in marks):
+            return False
+        values = tuple(mark.value for mark in marks)
+        if type(stack[-1]) not in NUMBERS:
+            return False
+        found = ((mark.found(met), mark.value) for mark in marks)
+        operands = [Literal(value) if e is None else e for e, value in found]
+        numbers = self._lifting.make.apply(pack, operands, values)
+        expression = self._lifting.compute(self._function, (numbers,), stack[-1])
+        if not isinstance(expression, Literal):
+            shadow.push(stack, expression)
+        return True
+
+
+def is_move(function: Any) -> bool:
+    """Return whether a function moves numbers, or makes one of those that it moves."""
+    return id(function) in _KNOWN
+
+
+def moved(
+    shadow: Shadow, step: Step, stack: list[Any], function: Any, *args: Any
+) -> bool:
+    """Follow a function that has run, and changes nothing; return whether it moves."""
+    moves = Moves(shadow.lifting)
+    moves.call(function, args, {})
+    return moves.finish(shadow, step, stack)
+
+
+def moves_of(lifting: Lifting, iterator: Any) -> Moves | None:
+    """Return where the next item of an iterator of the interpreter comes from."""
+    if type(iterator) not in WALKING and type(iterator) not in COMPOSED:
+        return None
+    moves = Moves(lifting)
+    moves.advance(iterator)
+    return moves
