@@ -38,7 +38,9 @@ def _pure(observer: Observer, call: NativeCall) -> None:
 
 def _form(observer: Observer, call: NativeCall) -> None:
     """What an array is apart from its elements."""
-    (array,) = call.args
+    array, *assigned = call.args
+    if assigned:
+        raise StopRecordingError("native-call", f"{call.name} is set")
     if not is_array(array):
         _pure(observer, call)
         return

@@ -209,6 +209,16 @@ class Lifting:
             self.loops.note_read(node.obj)
         self.reads += self.inside(node.obj)
 
+    def keep_content(self, obj: Any, first: int) -> None:
+        """Take note that a container is the run's from now on: what hits fill it with.
+
+        Args:
+            first: How many reads there were before its content was read.
+        """
+        for slot, expression in self.reads[first:]:
+            if slot[0] == id(obj) and slot not in self._heap.get(slot[0], {}):
+                self.put(slot, expression)
+
     def note_advance(self, iterator: Any) -> None:
         """Take note that a native iterator or view of the run gives something.
 

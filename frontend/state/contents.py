@@ -359,7 +359,8 @@ def note_last_key(graph: RefGraph, obj: Any) -> None:
 
 def own(graph: RefGraph, node: Node) -> None:
     """Guard the content before the first write, so that all later reads follow."""
-    content = graph.snapshots.get(id(node.obj))
+    lifting, content = graph.lifting, graph.snapshots.get(id(node.obj))
+    first = 0 if lifting is None else len(lifting.reads)
     if node.appended and content is not None:
         graph.read(node, Kind.LENGTH, None, len(content))
         for index, value in enumerate(content):
@@ -372,6 +373,8 @@ def own(graph: RefGraph, node: Node) -> None:
     else:
         read_all(graph, node.obj)
     node.owned = True
+    if lifting is not None:
+        lifting.keep_content(node.obj, first)
 
 
 def copy_content(obj: Any) -> Any:

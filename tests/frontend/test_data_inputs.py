@@ -485,3 +485,32 @@ def test_numbers_of_a_list_that_decide_stay() -> None:
         how = [1 + number % 2, number % 5, 7 * number % 11]
         assert shown(traced(WEIGHT, how)) == shown(program(WEIGHT, how))
     assert traced.stats()["records"] <= 12, traced.explain()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: (x.append(5), torch.tensor(x))[1],
+        lambda x: (x.extend([1, 2]), torch.tensor([x, x]))[1],
+        lambda x: (x.append(5), torch.ones(2) * max(*x, 0))[1],
+        lambda x: (x.append(5), torch.tensor(list(x)))[1],
+        lambda x: (x.reverse(), torch.tensor(x))[1],
+    ],
+)
+def test_a_list_that_grew_keeps_its_own_numbers(program: Callable[..., Any]) -> None:
+    traced = trace(program, backend="eager")
+    for (x,) in numbers([4] * 9):
+        other = list(x)
+        assert shown(traced(x)) == shown(program(other))
+        assert x == other
+
+
+def test_the_form_of_an_array_that_the_program_sets() -> None:
+    def program(a: Any) -> Any:
+        a.shape = (4, 5)
+        return torch.from_numpy(a) * 2, a.shape
+
+    traced = trace(program, backend="eager")
+    for (a,) in arrays():
+        assert shown(traced(a)) == shown(program(a.copy().reshape(5, 4)))
+    assert not [one for one in traced.breaks if one.id == "monitor-error"]
