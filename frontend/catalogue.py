@@ -211,6 +211,10 @@ _TEXTS = {
         "the same guard failed on every one of the last calls",
         "pass the changing value as a tensor",
     ),
+    "many-records": (
+        "calls keep missing after many records: recordings are made more seldom",
+        "see explain(recompiles=True), and pass as a tensor what changes",
+    ),
     "not-lifted": (
         "sizes that keep changing have no symbolic form in this program",
         "see the detail; each size has a record of its own",

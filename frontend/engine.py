@@ -48,6 +48,7 @@ from magweld.frontend.records.cache import (
     signature_of,
 )
 from magweld.frontend.records.making import RecordMaker
+from magweld.frontend.records.pace import RecordingPace
 from magweld.frontend.records.policy import LiftingPolicy
 from magweld.frontend.records.record import GraphFailedError, Record
 from magweld.frontend.segments.program import Program, TracedCall
@@ -107,6 +108,7 @@ class Engine:
         "_lock",
         "_log",
         "_maker",
+        "_pace",
         "_profit",
         "_segments",
         "is_eager",
@@ -130,6 +132,7 @@ class Engine:
         self._counts = self._log.counts
         self._maker = RecordMaker(backend, self._log.fell_back, self._log.add)
         self._segments = Segments(lifting.fresh)
+        self._pace = RecordingPace()
         tiers = backend.tiers
         self._profit = Profitability(
             tiers.races, self._log.fell_back, is_busy=lambda: tiers.pending > 0
@@ -441,12 +444,7 @@ class Engine:
         if failures:
             self._count_eager()
             noted = self._log.missed(cache, signature, failures, program.begins)
-        if self._segments.worthless or cache.has_given_up(signature):
-            self._log.left_alone(cache)
-            return program.run()
-        if cache.resting:
-            # A call of another kind, which one of them may fit.
-            self._log.wake(cache)
+        if self._leaves_alone(cache, signature):
             return program.run()
         if cache.ahead is not None and not cache.ahead.is_over:
             # The next record is made when its sizes are known.
@@ -472,6 +470,21 @@ class Engine:
         finally:
             # With the traceback it would be a cycle, which keeps the frames.
             del outcome
+
+    def _leaves_alone(self, cache: RecordCache, signature: Signature) -> bool:
+        """Return whether no record is made for a call that none has answered."""
+        if self._segments.worthless or cache.has_given_up(signature):
+            self._log.left_alone(cache)
+            return True
+        if cache.resting:
+            # A call of another kind, which one of them may fit.
+            self._log.wake(cache)
+            return True
+        if self._pace.allows(cache.added):
+            return False
+        self._log.add(Break(CATALOGUE["many-records"], "", ""))
+        self._log.left_alone(cache)
+        return True
 
     def _take_monitor(self) -> Break | None:
         """Begin to monitor, until the lock is released; return what is in the way."""
@@ -518,8 +531,10 @@ class Engine:
             cache.lifting.changing,
         )
         seconds = time.perf_counter() - start
+        added = cache.added
         record = self._keep(cache, signature, outcome, wanted)
         if record is not None:
+            self._pace.note(added, seconds, record)
             record.begins = program.begins
             self._log.recorded(record, seconds, noted)
             took = outcome.capture is not None and outcome.capture.dynamic

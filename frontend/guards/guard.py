@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import types
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -127,17 +128,40 @@ def _tell(value: object) -> _Told:
     return _Told("" if value is ABSENT else shown(value), type(value))
 
 
+class _Lines:
+    """Finds the lines of instructions of guard functions.
+
+    The table of a long function takes long to read, and a call that keeps missing asks
+    each record: it is read once.
+    """
+
+    def __init__(self) -> None:
+        self._tables: dict[types.CodeType, tuple[list[int], list[int | None]]] = {}
+
+    def line_at(self, code: types.CodeType, instruction: int) -> int | None:
+        """Return the line of an instruction, None if it has none."""
+        table = self._tables.get(code)
+        if table is None:
+            ranges = [*code.co_lines()]
+            table = [begin for begin, _, _ in ranges], [line for _, _, line in ranges]
+            self._tables[code] = table
+        begins, lines = table
+        return lines[bisect_right(begins, instruction) - 1]
+
+
 class _Place(NamedTuple):
     """Where a guard function was left.
 
-    The line of an instruction takes long to find in a long function.
+    The line of an instruction is found out when it is asked for.
 
     Attributes:
+        lines: Finds it.
         code: The function's.
         instruction: Offset of the instruction.
         last: Number of the last guard.
     """
 
+    lines: _Lines
     code: types.CodeType
     instruction: int
     last: int
@@ -145,10 +169,8 @@ class _Place(NamedTuple):
     @property
     def number(self) -> int:
         """Number of the guard there."""
-        for begin, end, line in self.code.co_lines():
-            if begin <= self.instruction < end and line is not None:
-                return min(number_at(line), self.last)
-        return self.last
+        line = self.lines.line_at(self.code, self.instruction)
+        return self.last if line is None else min(number_at(line), self.last)
 
 
 class Elsewhere(NamedTuple):
@@ -208,6 +230,7 @@ class GuardProgram:
     shortcut: Shortcut | None = None
     text: str = ""
     constants: Mapping[str, Any] = field(default_factory=dict)
+    _lines: _Lines = field(default_factory=_Lines, init=False)
 
     def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Return the fetched objects as a list, or a `Failure`; never raises."""
@@ -237,7 +260,7 @@ class GuardProgram:
 
     def _failure(self, error: Exception) -> Failure:
         # A guard that cannot be evaluated does not hold: the path ends early.
-        place, is_last = _place_of(error, len(self.guards) - 1)
+        place, is_last = _place_of(error, self._lines, len(self.guards) - 1)
         if type(error) is not AssertionError or not is_last:
             return Failure(place)
         return Failure(place, *error.args)
@@ -307,7 +330,7 @@ class DrawingProgram(GuardProgram):
 FILENAME: Final = "<magweld guards>"
 
 
-def _place_of(error: Exception, last: int) -> tuple[int | _Place, bool]:
+def _place_of(error: Exception, lines: _Lines, last: int) -> tuple[int | _Place, bool]:
     """Return which guard raised, and whether it raised by itself.
 
     No variable of the caller's may hold a traceback: with the frame that would be a
@@ -315,16 +338,17 @@ def _place_of(error: Exception, last: int) -> tuple[int | _Place, bool]:
 
     Args:
         error: What it raised.
+        lines: Finds lines of guard functions.
         last: Number of the last guard.
     """
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         if trace.tb_frame.f_code.co_filename == FILENAME:
-            return _Place(trace.tb_frame.f_code, trace.tb_lasti, last), False
+            return _Place(lines, trace.tb_frame.f_code, trace.tb_lasti, last), False
         trace = trace.tb_next
     if trace is None:
         return 0, False
-    return _Place(trace.tb_frame.f_code, trace.tb_lasti, last), True
+    return _Place(lines, trace.tb_frame.f_code, trace.tb_lasti, last), True
 
 
 def line_of(number: int) -> int:

@@ -55,6 +55,7 @@ class RecordCache:
         resting: Those that calls do not ask for now: none has answered for long, and
             no record is made for such calls.
         failures: How often the guard at a path has failed since the last hit.
+        added: How many records there have been.
         ahead: The sizes of the next run that lifts some, if they are worked out before
             it.
     """
@@ -63,7 +64,7 @@ class RecordCache:
         self.records: list[Record] = []
         self.resting: list[Record] = []
         self._rest = self._left = REST
-        self._added = 0
+        self.added = 0
         self._behind = 0
         self.lifting = lifting
         self._refusals: Counter[tuple[Signature, str]] = Counter()
@@ -74,7 +75,7 @@ class RecordCache:
     @property
     def is_new(self) -> bool:
         """Whether there has been no record yet."""
-        return self._added == 0
+        return self.added == 0
 
     def add(self, record: Record) -> None:
         """Put a new record first; the least recently used one may go.
@@ -82,8 +83,8 @@ class RecordCache:
         One that torch runs for many sizes goes behind those that have code for some.
         """
         self.wake()
-        record.number = self._added
-        self._added += 1
+        record.number = self.added
+        self.added += 1
         kept = self.records[: MAX_RECORDS - 1]
         behind = _goes_behind(record, kept)
         self.records = [*kept, record] if behind else [record, *kept]

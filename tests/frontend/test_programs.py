@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from magweld.frontend.catalogue import CATALOGUE
+from magweld.frontend.records import pace
 from magweld.frontend.traced import trace
 
 x = torch.tensor([1.0, -2.0, 3.0])
@@ -536,7 +537,8 @@ def test_unstable_guard_ends_monitoring():
     assert traced.stats()["records"] < 12
 
 
-def test_records_are_limited():
+def test_records_are_limited(monkeypatch):
+    monkeypatch.setattr(pace, "_APART", 0)
     traced = trace(lambda x, k: x * k, backend="eager", dynamic=False)
     for k in range(40):
         traced(x, str(k) and k)
