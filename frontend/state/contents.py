@@ -366,6 +366,8 @@ def own(graph: RefGraph, node: Node) -> None:
         for index, value in enumerate(content):
             graph.read(node, Kind.INDEX, index, value)
         node.appended = False
+        if lifting is not None:
+            lifting.keep_content(node.obj, first)
     elif node.written:
         _restrict_keys(graph, node)
         for key in graph.snapshots[id(node.obj)]:
@@ -373,8 +375,6 @@ def own(graph: RefGraph, node: Node) -> None:
     else:
         read_all(graph, node.obj)
     node.owned = True
-    if lifting is not None:
-        lifting.keep_content(node.obj, first)
 
 
 def copy_content(obj: Any) -> Any:

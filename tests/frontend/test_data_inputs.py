@@ -495,6 +495,8 @@ def test_numbers_of_a_list_that_decide_stay() -> None:
         lambda x: (x.append(5), torch.ones(2) * max(*x, 0))[1],
         lambda x: (x.append(5), torch.tensor(list(x)))[1],
         lambda x: (x.reverse(), torch.tensor(x))[1],
+        lambda x: (x.pop(), torch.tensor(x))[1],
+        lambda x: (x.pop(0), torch.tensor([x, x]))[1],
     ],
 )
 def test_a_list_that_grew_keeps_its_own_numbers(program: Callable[..., Any]) -> None:
