@@ -202,12 +202,14 @@ def next_dots(
     return next(found, None)
 
 
-def fetch_line(source: FlatBuffer, index: Index, locality: int = LOCALITY) -> None:
+def fetch_line(
+    source: FlatBuffer, index: Index, locality: int = LOCALITY, *, writes: bool = False
+) -> None:
     """Emit the prefetch of the line of an element, by default to the second cache."""
     memref.PrefetchOp(
         source.view,
         [index.emit()],
-        isWrite=False,
+        isWrite=writes,
         localityHint=locality,
         isDataCache=True,
     )

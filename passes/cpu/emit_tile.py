@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from magweld.bindings import ir
+from magweld.passes.cpu.emit_beside_sums import fetch_beside_sums
 from magweld.passes.cpu.emit_body import Body, Combiner
 from magweld.passes.cpu.emit_buffer import FlatBuffer, Operand
 from magweld.passes.cpu.emit_cursor import Cursor, Fetcher, Point
@@ -91,15 +92,24 @@ class TileEmitter:
         state: State = []
         for point in points:
             state += self._initial(point)
-        if self.work.finish is not None and not self.across:
-            along = [dict(zip(self.cursor.parallel, p, strict=True)) for p in points]
-            self.work.finish.fetch(self.cursor, along)
+        if not self.across:
+            self._fetch_far(points)
         state = self._emit_reductions(0, points, state)
         width = len(state) // len(points)
         if self.work.finish is not None:
             self.work.finish.begin(self.cursor, self.cursor.parallel)
         for number, point in enumerate(points):
             self._store(point, state[number * width : (number + 1) * width])
+
+    def _fetch_far(self, points: Sequence[Point]) -> None:
+        """Fetch what is read and written behind the sums while they are made."""
+        finish = self.work.finish
+        written = [] if finish is None else [*finish.outputs]
+        if self.work.first is not None and (finish is None or finish.keeps):
+            written += self.outputs
+        along = [dict(zip(self.cursor.parallel, p, strict=True)) for p in points]
+        reads = [] if finish is None else finish.reads
+        fetch_beside_sums(self.cursor, along, reads, written)
 
     def _initial(self, point: Point) -> State:
         state: State = []

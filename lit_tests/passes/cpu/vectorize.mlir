@@ -305,17 +305,21 @@ func.func @copied_rows(%w: memref<64x1024xf32>, %x: memref<1024x192xf32>, %z: me
 }
 
 // What is added behind the sums comes from far away: it is fetched before the products of
-// the register tile, a line for each of its vectors, and only once.
+// the register tile, a line for each of its vectors, and only once. So are the lines that
+// are written.
 // CHECK-LABEL: func.func @residual(
-// CHECK-SAME:      %{{.+}}: memref<48x64xf32>, %{{.+}}: memref<64x192xf32>, %[[R:.+]]: memref<48x192xf32>,
+// CHECK-SAME:      %{{.+}}: memref<48x64xf32>, %{{.+}}: memref<64x192xf32>, %[[R:.+]]: memref<48x192xf32>, %[[Z:.+]]: memref<48x192xf32>)
 // CHECK:         %[[FLAT:.+]] = memref.reinterpret_cast %[[R]] to offset: [0], sizes: [9216], strides: [1]
+// CHECK:         %[[FLATZ:.+]] = memref.reinterpret_cast %[[Z]] to offset: [0], sizes: [9216], strides: [1]
 // CHECK:         scf.for
 // CHECK:           scf.for
 // CHECK-COUNT-24:    memref.prefetch %[[FLAT]][%{{.+}}], read, locality<3>, data
+// CHECK-COUNT-24:    memref.prefetch %[[FLATZ]][%{{.+}}], write, locality<3>, data
 // CHECK:             scf.for
 // CHECK-NOT:         locality<3>
 // NARROW-LABEL: func.func @residual(
 // NARROW-COUNT-12: memref.prefetch %{{.+}}, read, locality<3>, data
+// NARROW-COUNT-12: memref.prefetch %{{.+}}, write, locality<3>, data
 // NARROW-NOT:      locality<3>
 func.func @residual(%x: memref<48x64xf32>, %w: memref<64x192xf32>, %r: memref<48x192xf32>, %z: memref<48x192xf32>) attributes {tile_graph.kernel} {
   %s = memref.alloc() : memref<48x192xf32>
