@@ -92,15 +92,16 @@ class Turns:
             return None
         return min(first) / max(min(second), 1e-9)
 
-    def calls_until_next(self, earlier: int) -> int | None:
+    def calls_until_next(self, earlier: int, *, trusts: bool = True) -> int | None:
         """Return how many calls pass until the ways are compared once more.
 
         None if their times tell enough: those of a calm machine.
 
         Args:
             earlier: How many comparisons of them have not told enough either.
+            trusts: Whether those of a calm machine do.
         """
-        if self.is_calm or self.least is None:
+        if self.least is None or (trusts and self.is_calm):
             return None
         slower = self.least.index(max(self.least))
         factor: int = _WORTH * _LONGER**earlier

@@ -605,16 +605,22 @@ class TieredGraph:
             if self._under_way is not race:
                 return
             self._under_way = None
-            self._judge(verdict, self._next_after(race))
+            self._judge(verdict, self._next_after(race, verdict))
         finally:
             self._lock.release()
         lasts = verdict.ratio >= _LASTING and race.turns.is_calm
         if race.remember is not None and lasts:
             race.remember(verdict)
 
-    def _next_after(self, race: Race) -> _Next | None:
-        """Return when the tiers are compared once more behind a comparison."""
-        left = race.turns.calls_until_next(self._compared)
+    def _next_after(self, race: Race, verdict: Verdict) -> _Next | None:
+        """Return when the tiers are compared once more behind a comparison.
+
+        Code that has lost narrowly gets a second one in any case: the first calls may
+        have met cold caches, and nothing else would bring it back.
+        """
+        narrow = verdict.is_for_torch and not verdict.is_clear
+        trusts = self._compared > 0 or not narrow
+        left = race.turns.calls_until_next(self._compared, trusts=trusts)
         if left is None or self.compiled is None:
             return None
         self._compared += 1

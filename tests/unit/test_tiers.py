@@ -178,6 +178,29 @@ def test_a_machine_that_stays_busy_is_asked_more_and_more_seldom() -> None:
     assert fourth - third > 3 * (third - second) > 9 * (second - first) > 9000
 
 
+@pytest.mark.parametrize("later", [0.5, 1.1])
+def test_code_that_loses_narrowly_is_compared_once_more(later: float) -> None:
+    graph, code, torch = raced(1.1, 1.0)
+    while graph.verdict is None:
+        graph()
+    assert graph.verdict.is_for_torch
+    assert graph.is_doubtful
+    code.seconds = later
+    for _ in range(1000):
+        graph()
+    assert not graph.is_doubtful
+    assert graph.verdict.is_for_torch == (later > torch.seconds)
+    assert graph.taken is (None if later > torch.seconds else code)
+
+
+def test_code_that_loses_clearly_is_not() -> None:
+    graph, _, _ = raced(2.0, 1.0)
+    while graph.verdict is None:
+        graph()
+    assert graph.verdict.is_for_torch
+    assert not graph.is_doubtful
+
+
 def test_a_comparison_can_be_asked_for() -> None:
     graph, code, _ = raced(9.0, 1.0)
     graph.compare_again()
