@@ -162,6 +162,9 @@ class Moves:
             return False
         if base is dict and [*made] != [*dict.keys(actual)]:
             return False
+        # A place that has gone would be one of its numbers still.
+        for slot, _ in self._lifting.inside(actual):
+            self._lifting.put(slot, None)
         kind = Kind.ITEM if base is dict else Kind.INDEX
         for key, mark in made.items() if base is dict else enumerate(made):
             if type(mark) is tuple:

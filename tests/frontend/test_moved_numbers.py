@@ -298,10 +298,22 @@ def keeps_in_state(x, k, s):
     return x * s.items[0]
 
 
+def places_go(x, k, s):
+    many, rows = [30.0, 10.0, k], [[20.0, 10.0, k]]
+    many.pop(0)
+    rows[0].pop(1)
+    s.items.append(k)
+    s.items.pop(1)
+    s.table.update(c=k)
+    s.table.pop("a")
+    last = torch.tensor(s.items)[-1] + torch.tensor([*s.table.values()])[0]
+    return x * torch.tensor(many)[0] + torch.tensor(rows)[0, 0] + x.new_tensor(last)
+
+
 HOSTILE = [
     *(equal_numbers, written_while_walked, walked_twice, numbers_that_place),
     *(order_changes, kinds_change, not_a_number, other_classes, raises, nested),
-    keeps_in_state,
+    *(keeps_in_state, places_go),
 ]
 
 
