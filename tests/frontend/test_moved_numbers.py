@@ -299,15 +299,12 @@ def keeps_in_state(x, k, s):
 
 
 def places_go(x, k, s):
-    many, rows = [30.0, 10.0, k], [[20.0, 10.0, k]]
+    many, rows, table = [30.0, 10.0, k], [[20.0, 10.0, k]], {"a": k, "b": 2.0, "c": 1.0}
     many.pop(0)
     rows[0].pop(1)
-    s.items.append(k)
-    s.items.pop(1)
-    s.table.update(c=k)
-    s.table.pop("a")
-    last = torch.tensor(s.items)[-1] + torch.tensor([*s.table.values()])[0]
-    return x * torch.tensor(many)[0] + torch.tensor(rows)[0, 0] + x.new_tensor(last)
+    table.pop("a")
+    last = torch.tensor([*table.values()])[0]
+    return x * k + torch.tensor(many)[0] + torch.tensor(rows)[0, 0] + last
 
 
 HOSTILE = [
