@@ -25,7 +25,7 @@ from magweld.frontend.lifting.shadow import Shadow, Step
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.iterators import COMPOSED, WALKING
-from magweld.frontend.state.nodes import Kind
+from magweld.frontend.state.nodes import Kind, slot_of
 from magweld.frontend.state.values import is_scalar
 
 # They put what they get, or what is in it, somewhere else.
@@ -170,6 +170,9 @@ class Moves:
             if type(mark) is tuple:
                 self._place(mark, base.__getitem__(actual, key), met)
             expression = mark.found(met) if type(mark) is Mark else None
+            stays = type(mark) is Mark and mark.slot == slot_of(actual, kind, key)
+            if expression is None and stays:
+                continue  # what lies there may be read later
             self._lifting.place(actual, kind, key, expression)
         return True
 

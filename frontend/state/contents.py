@@ -85,7 +85,7 @@ def read_length(graph: RefGraph, obj: Any) -> None:
     """Record that the number of elements was used."""
     node = graph.require(obj)
     if node.appended:
-        own(graph, node)
+        _own_before_part(graph, node)
     if node.written:
         _restrict_keys(graph, node)
         return
@@ -96,7 +96,7 @@ def read_truth(graph: RefGraph, obj: Any) -> None:
     """Record that it was used whether there are elements."""
     node = graph.require(obj)
     if node.appended:
-        own(graph, node)
+        _own_before_part(graph, node)
     if node.written:
         _restrict_keys(graph, node)
     elif (id(obj), Kind.LENGTH, None) not in graph.edges:
@@ -110,7 +110,7 @@ def read_index(graph: RefGraph, obj: Any, index: int) -> None:
         graph.adopt(list.__getitem__(obj, index))
         return
     if node.appended:
-        own(graph, node)
+        _own_before_part(graph, node)
     length = size_of(obj)
     if not -length <= index < length:
         read_length(graph, obj)
@@ -375,6 +375,18 @@ def own(graph: RefGraph, node: Node) -> None:
     else:
         read_all(graph, node.obj)
     node.owned = True
+
+
+def _own_before_part(graph: RefGraph, node: Node) -> None:
+    """Own a list to which the run has appended, before a part of it is read.
+
+    An equal number in another place of the list is not what the instruction reads.
+    """
+    lifting = graph.lifting
+    first = 0 if lifting is None else len(lifting.reads)
+    own(graph, node)
+    if lifting is not None:
+        del lifting.reads[first:]
 
 
 def copy_content(obj: Any) -> Any:

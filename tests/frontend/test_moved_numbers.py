@@ -320,3 +320,47 @@ def test_moved_numbers_are_those_of_the_call(program):
     _compare(program, numbers)
     _compare(program, [1.25 * n for n in numbers])
     _compare(program, [2.5, 2.5, 2.0, 2, 2.5, 3, 0.0, -0.0, 1, True])
+
+
+def equal_beside_appended(x, k, c):
+    c.append(k)
+    return x * c[0] + c[-1]
+
+
+def length_beside_appended(x, k, c):
+    c.append(k)
+    return x * len(c) * c[0]
+
+
+def extended_after_a_slice(x, k, c):
+    d = c[:2]
+    c.extend([k, 2])
+    return x * c[0] + d[0]
+
+
+def moved_after_appended(x, k, c):
+    c.append(k)
+    c.insert(0, c.pop())
+    return x * c[2] + c.pop(0)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(equal_beside_appended, length_beside_appended),
+        *(extended_after_a_slice, moved_after_appended),
+    ],
+    ids=lambda p: p.__name__,
+)
+@pytest.mark.parametrize(
+    "numbers",
+    [[30, 10, 20, 6, 30, 4, 8, 12], [4, 1, 4, 3, 2, 5], [2, 5, 4, 7, 1, 9, 11]],
+)
+def test_lists_of_the_caller_hold_the_numbers_of_the_call(program, numbers):
+    fast = trace(program, backend="eager")
+    for k in numbers:
+        # The first number is one of the others in some calls.
+        mine, theirs = [8, 2 * k, 5], [8, 2 * k, 5]
+        assert torch.equal(fast(X, k, mine), program(X, k, theirs))
+        assert mine == theirs
+    assert fast.stats()["hits"] > 0
