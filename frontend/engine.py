@@ -531,10 +531,9 @@ class Engine:
             cache.lifting.changing,
         )
         seconds = time.perf_counter() - start
-        added = cache.added
         record = self._keep(cache, signature, outcome, wanted)
         if record is not None:
-            self._pace.note(added, seconds, record)
+            self._pace.note(seconds, record)
             record.begins = program.begins
             self._log.recorded(record, seconds, noted)
             took = outcome.capture is not None and outcome.capture.dynamic

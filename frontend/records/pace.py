@@ -46,15 +46,14 @@ class RecordingPace:
         """
         return recorded < FREE or self._clock() >= self._next
 
-    def note(self, recorded: int, seconds: float, record: Record) -> None:
+    def note(self, seconds: float, record: Record) -> None:
         """Take note of a recording that has been made.
 
         Args:
-            recorded: How many recordings the cache had seen before.
             seconds: What it took.
-            record: What it has given.
+            record: What it has given; its number tells how many there were before.
         """
-        if recorded < FREE:
+        if record.number < FREE:
             return
         last, self._last = self._last, record
         is_worth = last is not None and last.hits >= _WORTH

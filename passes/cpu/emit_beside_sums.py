@@ -8,7 +8,7 @@ from math import prod
 
 from magweld.passes.cpu.emit_buffer import FlatBuffer
 from magweld.passes.cpu.emit_cursor import Cursor
-from magweld.passes.cpu.emit_prefetch import NEAREST, fetch_line, is_far
+from magweld.passes.cpu.emit_prefetch import NEAREST, comes_from_far, fetch_line
 
 # Steps of a reduction for each buffer that is fetched, so that products come first.
 STEPS = 16
@@ -49,5 +49,4 @@ def fetch_beside_sums(
 
 def _is_far_row(buffer: FlatBuffer, cursor: Cursor) -> bool:
     """Whether lanes are neighbours in a buffer that comes from far away."""
-    far = buffer.unit == 1 and is_far(buffer.view)
-    return far and cursor.vector_stride(buffer) == 1
+    return comes_from_far(buffer) and cursor.vector_stride(buffer) == 1

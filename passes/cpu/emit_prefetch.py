@@ -197,7 +197,7 @@ def next_dots(
         if access.strides[depth] == 1
         and access.strides[rows] * access.bits >= LINE_BYTES * 8
         and isinstance(source, FlatBuffer)
-        and _is_far(source)
+        and comes_from_far(source)
     )
     return next(found, None)
 
@@ -246,12 +246,13 @@ def next_rows(
         and access.strides[depth] == 1
         and access.strides[rows] * access.bits >= LINE_BYTES * 8
         and isinstance(source, FlatBuffer)
-        and _is_far(source)
+        and comes_from_far(source)
     )
     return next(found, None)
 
 
-def _is_far(source: FlatBuffer) -> bool:
+def comes_from_far(source: FlatBuffer) -> bool:
+    """Whether a buffer has elements one behind another that the first cache has not."""
     return source.unit == 1 and is_far(source.view)
 
 

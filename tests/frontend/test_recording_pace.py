@@ -26,8 +26,8 @@ class Clock:
 class Hits:
     """A record, as far as a pace looks at it."""
 
-    def __init__(self, hits: int) -> None:
-        self.hits = hits
+    def __init__(self, number: int, hits: int) -> None:
+        self.number, self.hits = number, hits
 
 
 def waits(clock: Clock, tempo: RecordingPace) -> float:
@@ -39,14 +39,14 @@ def waits(clock: Clock, tempo: RecordingPace) -> float:
 
 
 def record_again(clock: Clock, tempo: RecordingPace, hits: Iterator[int]) -> float:
-    tempo.note(FREE, 1.0, Hits(next(hits)))  # type: ignore[arg-type]
+    tempo.note(1.0, Hits(FREE, next(hits)))  # type: ignore[arg-type]
     return waits(clock, tempo)
 
 
 def test_the_first_recordings_are_free() -> None:
     tempo = RecordingPace(Clock())
     for recorded in range(FREE):
-        tempo.note(recorded, 1.0, Hits(0))  # type: ignore[arg-type]
+        tempo.note(1.0, Hits(recorded, 0))  # type: ignore[arg-type]
         assert tempo.allows(recorded + 1)
 
 

@@ -31,6 +31,7 @@ from magweld.importer.joined_rows import JoinedRows
 from magweld.importer.nodes import (
     absorbed_operator,
     operand,
+    placeholders,
     tensors_of,
     values_of,
 )
@@ -326,6 +327,6 @@ class _Making:
     def _argument(self, name: str) -> fx.Node:
         """Add an argument behind those that there are."""
         body = self._body
-        arguments = [node for node in body.nodes if node.op == "placeholder"]
+        arguments = placeholders(body)
         with body.inserting_after(arguments[-1]) if arguments else nullcontext():
             return body.placeholder(f"{name}_{len(arguments)}")

@@ -10,7 +10,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from magweld.importer.nodes import is_random, replace_by, values_of
+from magweld.importer.nodes import is_random, placeholders, replace_by, values_of
 from magweld.importer.operators import is_generated
 
 
@@ -34,7 +34,7 @@ def evaluate_fixed(
     Returns:
         The tensors for new placeholders, which follow the others.
     """
-    places = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    places = placeholders(graph.graph)
     known = {
         node: tensor
         for position, (node, tensor) in enumerate(zip(places, inputs, strict=True))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from torch import Tensor, fx
 
 from magweld.importer.decompositions import DECOMPOSITIONS
-from magweld.importer.nodes import operand, output_of, values_of
+from magweld.importer.nodes import operand, output_of, placeholders, values_of
 from magweld.importer.simplify import simplify
 from magweld.importer.tracer import Recorder, trace_aten
 
@@ -29,7 +29,7 @@ def inlined(
     mode = values[0].fake_mode
     traced = trace_aten(run, values, Recorder(mode, DECOMPOSITIONS, lambda: None))
     simplify(traced.graph)
-    inner = [n for n in traced.graph.nodes if n.op == "placeholder"]
+    inner = placeholders(traced.graph)
     copies: dict[fx.Node, fx.Node] = dict(zip(inner, operands, strict=True))
     origin = {key: value for key, value in node.meta.items() if key != "val"}
     for one in traced.graph.nodes:

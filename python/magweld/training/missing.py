@@ -13,7 +13,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 
-from magweld.importer.nodes import output_of, values_of
+from magweld.importer.nodes import output_of, placeholders, values_of
 
 aten = torch.ops.aten
 
@@ -50,7 +50,7 @@ def without_tangents(
     half = copy.deepcopy(backward)
     _Zeros(half.graph, tangents, missing).remove()
     half.graph.eliminate_dead_code()
-    for node in [n for n in half.graph.nodes if n.op == "placeholder"]:
+    for node in placeholders(half.graph):
         if node.name in missing:
             half.graph.erase_node(node)
     half.graph.lint()
