@@ -189,7 +189,7 @@ def run(model: Any, inputs: Callable[[int], Inputs], sizes: Sequence[int]) -> An
     return program
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.usefixtures("only_for_all_sizes")
 @pytest.mark.parametrize("name", ONE_PROGRAM)
 def test_one_program_answers_all_sizes(name: str) -> None:
@@ -243,7 +243,7 @@ TWO_SIZES: dict[str, tuple[Callable[[], Any], Callable[[int, int], Inputs]]] = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("only_for_all_sizes")
 @pytest.mark.parametrize("name", TWO_SIZES)
 def test_one_program_answers_two_sizes(name: str) -> None:
@@ -306,7 +306,7 @@ ATTENTION: dict[str, tuple[Callable[..., Tensor], Callable[..., tuple[int, ...]]
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("only_for_all_sizes")
 @pytest.mark.parametrize("name", ATTENTION)
 def test_one_program_attends_to_any_number_of_keys(name: str) -> None:
@@ -418,7 +418,7 @@ IMAGES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], tuple[int, ...
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("only_for_all_sizes")
 @pytest.mark.parametrize("name", IMAGES)
 def test_one_program_takes_images_of_any_size(name: str) -> None:

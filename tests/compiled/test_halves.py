@@ -122,7 +122,7 @@ def test_reductions_sum_in_single_precision(
     assert wrong == []
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @of_both
 @pytest.mark.parametrize("by_library", [True, False])
 def test_products_sum_in_single_precision(

@@ -170,7 +170,7 @@ def test_kernels(name: str) -> None:
     assert steps["generated"] <= most
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", MOVES)
 def test_moves(name: str, dtype: torch.dtype) -> None:

@@ -76,6 +76,7 @@ def taken(x: Tensor, numbers: tuple[Any, ...]) -> dict[str, Callable[[Tensor], T
     return found
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "dtype", [torch.bool, torch.uint8, torch.int32, torch.float32], ids=str
 )

@@ -72,6 +72,7 @@ def operands(m: int, n: int, k: int, left: str, right: str) -> tuple[Any, Any]:
     return x, y
 
 
+@pytest.mark.sample(32)
 @units
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("right", ["kn", "nk"])
@@ -118,6 +119,7 @@ def test_infinities_stay_in_their_row(build: Build, k: int) -> None:
     assert torch.equal(mine.isinf(), expected.isinf())
 
 
+@pytest.mark.sample(24)
 @units
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)

@@ -155,7 +155,7 @@ def is_fill(op: ir.Operation) -> bool:
     return str(op.name) == "linalg.fill" or fill_value(op.operation) is not None
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_computations_of_the_plan_are_the_loop_nests_that_run(case: Case) -> None:
     """Nothing behind the plan fuses, repeats or drops one, and clean-up neither."""

@@ -161,7 +161,7 @@ def _random_tensor(shape: list[int], dtype: str) -> Tensor:
     return torch.randint(-5, 6, shape).to(DTYPES[dtype])
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("seed", range(60))
 def test_vectors_give_what_plain_loops_give(seed: int, build) -> None:
     torch.manual_seed(seed)

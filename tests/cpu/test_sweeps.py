@@ -144,6 +144,7 @@ class Program:
         )
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(WHOLE_PROGRAMS))
 def test_joined_programs_give_the_same(build, seed: int, whole: bool) -> None:
     if seed >= PROGRAMS and not whole:

@@ -53,6 +53,7 @@ def branch_in_loop(x: Tensor) -> Any:
     return h, k
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("function", [loop_in_branch, carried_in_turn, branch_in_loop])
 def test_control_flow(
     function: Callable[[Tensor], Any], library: ctypes.CDLL, tmp_path: Path

@@ -81,6 +81,7 @@ SIZES = (1, 5)
 KINDS = (torch.int64, torch.int32)
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -76,7 +76,7 @@ MEMBERS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", MEMBERS)
 @pytest.mark.parametrize("rows", [5, 640])
 @pytest.mark.usefixtures("threads")

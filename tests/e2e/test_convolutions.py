@@ -83,7 +83,7 @@ WINDOWS: dict[str, Callable[[Tensor], Tensor]] = {
 IMAGES = ((2, 4, 14, 37), (1, 4, 21, 18))
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", WINDOWS)
 def test_a_window_between_products(name: str, compiled: Compile, whole: bool) -> None:
     number = [*WINDOWS].index(name) % len(IMAGES)
@@ -114,6 +114,7 @@ def test_the_image_is_read_beside_the_window(compiled: Compile) -> None:
     checked.compare(floats(1, 4, 12, 20, seed=1))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("image", "taps", "stride", "dilation"),
     [((14, 14), 3, 1, 1), ((29, 15), 3, 2, 1), ((13, 27), 5, 1, 1), ((7, 7), 3, 1, 2)],
@@ -135,6 +136,7 @@ def test_norms_behind_convolutions_of_short_rows(
     checked.compare(floats(2, 5, *image, seed=16))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("channels", [10, 13])
 def test_images_that_are_copied_a_few_channels_at_a_time(

@@ -147,7 +147,7 @@ def results_of(program, x):
     return list(found) if isinstance(found, tuple) else [found]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_results_are_those_of_eager(program):
     compiled = compiled_of(program)

@@ -86,7 +86,7 @@ def lstm(count: int) -> Any:
     return compiled(cells, torch.randn(3, count, 20), cell=nn.LSTMCell(20, 24))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("count", [1, 3, 17, 72])
 def test_lstm_cells(count: int) -> None:
     module, artifact = lstm(count)
@@ -114,6 +114,7 @@ def outputs(dim: int, reverse: bool = False) -> Callable[..., Any]:
     return function
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dim", [0, 1, 2])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_results_of_all_iterations_are_stacked(

@@ -118,6 +118,7 @@ def ends_as_eager(program: Callable[..., Any], needs_gradient: bool) -> None:
         assert found[0] == found[1], fast.explain()
 
 
+@pytest.mark.sample(50)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ASKING)
 @pytest.mark.parametrize("needs_gradient", [True, False])

@@ -31,7 +31,7 @@ def form(result: Any) -> list[Any]:
     return [None if t is None else (t.shape, t.stride()) for t in result]
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", WAYS)
 @pytest.mark.parametrize("batch_first", [True, False])
 @pytest.mark.parametrize("infers", [True, False])

@@ -53,6 +53,7 @@ def checkpoints_in(traced: Any) -> int:
     return sum("checkpoint" in node.name for node in nodes if node.op != "placeholder")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 @pytest.mark.parametrize("backend", ["eager", "magweld"])
 def test_checkpointed_blocks_train_as_eagerly(dropout: float, backend: str) -> None:

@@ -121,6 +121,7 @@ PROGRAMS: dict[str, Callable[[Any, torch.Tensor], Any]] = {
 }
 
 
+@pytest.mark.sample(120)
 @pytest.mark.parametrize("kind", [torch.Tensor, Tagged, Untouched, Noting])
 @pytest.mark.parametrize("way", PROGRAMS)
 @pytest.mark.parametrize("transform", TRANSFORMS)

@@ -290,6 +290,7 @@ _OFTEN = (nested, by_function, spread)
 _EVERYWHERE = ("hook", "hook of all", "compiled", "forward of an object")
 
 
+@pytest.mark.sample(80)
 @pytest.mark.parametrize(
     ("program", "change"),
     [(p, c) for p in PROGRAMS for c in CHANGES if p in _OFTEN or c in _EVERYWHERE],

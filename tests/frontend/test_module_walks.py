@@ -176,6 +176,7 @@ def _hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Leaf, "__hash__", lambda self: 1)
 
 
+@pytest.mark.sample(110)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_each_change_is_noticed(

@@ -88,7 +88,7 @@ TAKERS = {
 }
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("backend", ["eager", "magweld"])
 @pytest.mark.parametrize("take", TAKERS.values(), ids=TAKERS)

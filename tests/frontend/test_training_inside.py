@@ -183,6 +183,7 @@ BREAKS = {
 }
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("make", PROGRAMS)
 @pytest.mark.parametrize("check", [False, True])
 def test_gradients_and_parameters_are_those_of_eager(make, check):

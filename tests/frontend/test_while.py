@@ -126,6 +126,7 @@ PROGRAMS = (
 SCALES = (1.0, -10.0, 0.01, 100.0, 3.0, 0.1)
 
 
+@pytest.mark.sample(18)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("first", [0.01, 1.0, 40.0])
 def test_one_record_answers_every_count(program, first):

@@ -25,7 +25,8 @@ pytestmark = pytest.mark.skipif(bool(gpu.missing()), reason=gpu.missing())
 # A convolution with a border, pooling, rows that threads reduce together, products, and
 # matrix instructions on staged tiles and on one that the softmax of the block makes.
 CASES = (
-    ("attention", "f32"),
+    # Takes as long as all others.
+    pytest.param("attention", "f32", marks=pytest.mark.whole),
     ("conv-relu-pool", "f32"),
     ("pooled-scale", "f32"),
     ("pooled-scale", "bf16"),

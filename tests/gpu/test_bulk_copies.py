@@ -50,7 +50,7 @@ def of(module: ir.Module, kind: type) -> list[Any]:
 COPY = nvvm.CpAsyncBulkTensorGlobalToSharedClusterOp
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("element", ["f16", "bf16"])
 @pytest.mark.parametrize("product", [*PRODUCTS, WIDE], ids=str)
 def test_products_are_torchs(product: Product, element: str, context: None) -> None:

@@ -140,7 +140,7 @@ def loaded(
     return graph, program, LoadedProgram(program, run_external, hosted), inputs
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", CASES)
 def test_programs_compute_what_eager_does(
     name: str, mock: MockDriver, hosted: HostedGpu

@@ -99,7 +99,7 @@ def library_steps(program: Program) -> list[LibraryStep]:
     return [step for step in program.steps if isinstance(step, LibraryStep)]
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CASES)
 def test_calls_are_part_of_programs(
     name: str, mock: MockDriver, hosted: HostedGpu

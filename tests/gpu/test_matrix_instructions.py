@@ -183,6 +183,7 @@ def test_wrong_lanes_are_noticed(
     assert not product.is_right(found, product.inputs(element))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "product",
     [

@@ -35,6 +35,7 @@ PRODUCTS = (
 PIPELINED = replace(SHAPES["mma"], has_async_copies=True)
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("element", ["f16", "bf16"])
 @pytest.mark.parametrize("family", INSTRUCTIONS)
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)

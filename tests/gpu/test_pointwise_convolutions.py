@@ -173,6 +173,7 @@ def check_halves(case: Case, dtype: torch.dtype, target: str) -> None:
     torch.testing.assert_close(result.double(), expected, rtol=2 * eps, atol=64 * eps)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_convolutions_of_points_are_products(

@@ -234,7 +234,7 @@ def emulate(kernel: func.FuncOp, target: Target, values: list[Tensor]) -> None:
     emulate_binary(binary, values)
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("target", ["nvvm:sm_80", "nvvm:sm_90a"])
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", CASES)

@@ -50,7 +50,7 @@ def kernels(name: str, target: Target) -> Iterator[Any]:
         yield kernel
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_fit(name: str) -> None:
     target = parse_target(TARGET)

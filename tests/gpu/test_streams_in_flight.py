@@ -101,7 +101,7 @@ def test_waits_for_products_are_as_they_have_to_be(number: int) -> None:
         check(CASES["wide"], "bf16", TARGET, run)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("stages", [2, 3])
 @pytest.mark.parametrize("number", range(4))
 def test_waits_for_copies_are_as_they_have_to_be(number: int, stages: int) -> None:

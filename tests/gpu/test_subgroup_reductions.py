@@ -105,6 +105,7 @@ def elements(one: Combination, rows: int, length: int) -> np.ndarray:
     return made.astype(TYPES[one.element])
 
 
+@pytest.mark.sample(22)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("one", COMBINATIONS, ids=str)
 def test_lanes_combine_what_rows_hold(one, shape, context) -> None:

@@ -58,7 +58,7 @@ def products(module: ir.Module) -> list[nvvm.WgmmaMmaAsyncOp]:
     return operations_of(module.operation, nvvm.WgmmaMmaAsyncOp)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("element", ["f16", "bf16"])
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)
 def test_products_are_torchs(product: Product, element: str, context: None) -> None:
@@ -207,6 +207,7 @@ def test_there_has_to_be_room_at_multiples_of_swizzled_pieces(context: None) -> 
         assert len(products(module)) == count
 
 
+@pytest.mark.sample(2)
 @pytest.mark.skipif(find_ptxas() is None, reason="no ptxas")
 @pytest.mark.parametrize("columns", [128, 256])
 @pytest.mark.parametrize("transposed", [True, False])

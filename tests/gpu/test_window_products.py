@@ -159,6 +159,7 @@ CASES = [
 SHORT = 2
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("number", range(len(CASES)), ids=lambda i: str(CASES[i]))
 def test_windows_are_products(

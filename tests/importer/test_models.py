@@ -79,6 +79,7 @@ IMAGE_MODELS: list[tuple[str, dict[str, Any], dict[str, int]]] = [
 ]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("name", "fewer", "expected"), IMAGE_MODELS)
 def test_image_models_lower(
     image_models: Any,

@@ -53,6 +53,7 @@ def with_writes(x):
     return h + x, h
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("program", "is_one"),
     [(with_branch, True), (with_loop, True), (with_both, True), (with_writes, False)],

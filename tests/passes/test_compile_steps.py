@@ -220,7 +220,7 @@ def steps_of(text: str) -> int:
     return sum(function.callcount for function in profile.getstats())
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_steps_grow_with_a_graph_and_not_with_ways_through_it(

@@ -10,7 +10,7 @@ from random_graphs import random_module
 from test_tiled_numerics import CHOICES, RAGGED, Lower, steps
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("seed", range(40))
 def test_tiled_is_untiled(
     seed: int, lower: Lower, evaluate: Any, inputs_of_main: Any

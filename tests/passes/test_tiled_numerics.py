@@ -150,6 +150,7 @@ FORCED = [*CHOICES, *RAGGED]
 PATHS = sorted(GRAPHS.glob("*.mlir"))
 
 
+@pytest.mark.sample(110)
 @pytest.mark.parametrize("choice", [None, *FORCED])
 @pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
 def test_tiled_is_untiled(
@@ -174,6 +175,7 @@ STREAMED = sorted(GRAPHS.glob("stream_*.mlir"))
 BLOCKS = (1, 4, 12, 13)
 
 
+@pytest.mark.sample(55)
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("choice", FORCED)
 @pytest.mark.parametrize("path", STREAMED, ids=lambda p: p.stem)
