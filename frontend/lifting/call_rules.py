@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import math
 import operator
 from collections.abc import Callable
 from inspect import CO_GENERATOR
@@ -11,7 +10,7 @@ from types import FunctionType, MethodType, SimpleNamespace
 from typing import Any, Final
 
 from magweld.frontend.expressions.expressions import Expression, Literal
-from magweld.frontend.lifting.moves import Moves, is_move
+from magweld.frontend.lifting.moves import Moves, frame_of, is_move
 from magweld.frontend.lifting.shadow import Link, Shadow, Step, hold
 from magweld.frontend.lifting.stack_rules import (
     claim,
@@ -26,7 +25,7 @@ from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.lookup import Lookup
 from magweld.frontend.state.mro import find_in_mro, is_class, target_slot
 from magweld.frontend.state.nodes import Kind
-from magweld.frontend.state.values import is_static_builtin
+from magweld.frontend.state.python_operators import PURE
 
 # Conversions of a tensor; they return what a method of the tensor has given.
 CONVERSIONS: Final = frozenset({id(int), id(float)})
@@ -128,6 +127,7 @@ def _moves(
 ) -> Moves | None:
     if not is_move(function):
         return None
+    step.advances = frame_of(args[0]) if len(args) == 1 else 0
     spread = kwargs if step.row.opname == "CALL_FUNCTION_EX" else None
     moves = Moves(shadow.lifting)
     moves.call(function, args, kwargs, lifted, lifted_kwargs, spread)
@@ -225,7 +225,7 @@ def _compute(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
     """A function of numbers."""
     if link.kwargs:
         return
-    function = _FUNCTIONS[link.callee]
+    function = PURE[link.callee]
     expression = evaluate(shadow.lifting, function, link.args, link.lifted, stack[-1])
     if expression is not None:
         step.operands.clear()
@@ -274,20 +274,8 @@ def _put(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
         store(shadow, step, 0)
 
 
-_PURE: Final = (
-    *(int, float, bool, abs, round, min, max, pow, sum, math.prod),
-    *(function for function in vars(math).values() if callable(function)),
-    *(
-        vars(operator)[name]
-        for name in (
-            "add sub mul truediv floordiv mod pow lshift rshift and_ or_ xor neg pos"
-            " invert not_ truth eq ne lt le gt ge abs index"
-        ).split()
-    ),
-)
-_FUNCTIONS: Final = {id(function): function for function in _PURE}
 _RULES: Final[tuple[tuple[NativeRule, tuple[Any, ...]], ...]] = (
-    (_compute, tuple(f for f in _PURE if is_class(f) or is_static_builtin(f))),
+    (_compute, tuple(PURE.values())),
     (_make_namespace, (SimpleNamespace,)),
     (_keep, (isinstance, type, callable, type.__dict__["__instancecheck__"])),
     (_fields, (range, slice)),

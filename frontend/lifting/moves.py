@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 import operator
+from types import GeneratorType
 from typing import Any, Final
 
 from magweld.frontend.expressions.expressions import (
     NUMBERS,
     Expression,
-    Literal,
     Slot,
-    pack,
 )
-from magweld.frontend.lifting.marks import Mark, Marks
-from magweld.frontend.lifting.shadow import Shadow, Step
+from magweld.frontend.lifting.marks import FOLLOWED, OTHER, Mark, Marks, operand
+from magweld.frontend.lifting.reductions import REDUCING, reduce
+from magweld.frontend.lifting.shadow import Link, Shadow, Step
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.state.contents import builtin_base
-from magweld.frontend.state.iterators import COMPOSED, WALKING
 from magweld.frontend.state.nodes import Kind, slot_of
 from magweld.frontend.state.values import is_scalar
 
@@ -40,16 +38,14 @@ _CHANGING: Final[tuple[Any, ...]] = (
 )
 # What they make goes over its arguments later.
 _LATER: Final[tuple[Any, ...]] = (
-    *(zip, enumerate, reversed, iter, dict.values, dict.items),
+    *(zip, enumerate, reversed, iter, map, dict.values, dict.items),
     *(list.__iter__, tuple.__iter__, list.__reversed__),
 )
-# They make one number of all in a container.
-_REDUCING: Final[tuple[Any, ...]] = (sum, min, max, any, all, math.prod)
-_KNOWN: Final = frozenset(map(id, (*_MOVING, *_CHANGING, *_LATER, *_REDUCING)))
+_KNOWN: Final = frozenset(map(id, (*_MOVING, *_CHANGING, *_LATER, *REDUCING)))
 _LATER_IDS: Final = frozenset(map(id, _LATER))
 _CHANGING_IDS: Final = frozenset(map(id, _CHANGING))
-_REDUCING_IDS: Final = frozenset(map(id, _REDUCING))
-_FAILS: Final = (TypeError, ValueError, IndexError, KeyError, RuntimeError)
+_REDUCING_IDS: Final = frozenset(map(id, REDUCING))
+_FAILS: Final = (TypeError, ValueError, LookupError, ArithmeticError, RuntimeError)
 _END: Final = object()
 # Stands for the item of an iterator at its end.
 _NOTHING: Final = object()
@@ -68,6 +64,7 @@ class Moves:
         self._changed: tuple[Any, Any] | None = None
         self._marks = Marks(lifting)
         self._function: Any = None
+        self._advances = False
 
     def call(
         self,
@@ -84,10 +81,26 @@ class Moves:
             spread: The dict that holds the keywords of a call, if one does.
         """
         self._function = function
+        with contextlib.suppress(*_FAILS):
+            self._call(args, kwargs, lifted, lifted_kwargs or {}, spread)
+
+    def _call(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        lifted: tuple[Expression | None, ...],
+        lifted_kwargs: dict[str, Expression],
+        spread: Any,
+    ) -> None:
+        function = self._function
+        alone = len(args) == 1 and not kwargs
+        self._advances = alone and frame_of(args[0]) != 0
+        if self._advances:
+            return  # what it gives is known then
         pairs = itertools.zip_longest(args, lifted)
         given = [self._marks.argument(value, found) for value, found in pairs]
         named: Any = {
-            name: self._marks.argument(value, (lifted_kwargs or {}).get(name))
+            name: self._marks.argument(value, lifted_kwargs.get(name))
             for name, value in kwargs.items()
         }
         if spread is not None:
@@ -98,54 +111,97 @@ class Moves:
             return
         if id(function) in _CHANGING_IDS:
             self._changed = args[0], given[0]
-        # A key is looked at.
-        if function not in (dict.pop, dict.setdefault) or type(given[1]) is not Mark:
+        by_key = function in (dict.pop, dict.setdefault)
+        if not by_key or not isinstance(given[1], Mark):  # a key is looked at
             self._run(given, named)
 
     def _run(self, given: list[Any], named: dict[str, Any]) -> None:
-        with contextlib.suppress(*_FAILS):
-            if id(self._function) in _REDUCING_IDS:
-                # Only of what is in one container.
-                self._made = tuple(*([], []) if named else given)
-            else:
-                self._made = self._function(*given, **named)
+        if id(self._function) in _REDUCING_IDS:
+            # Only of what is in one container.
+            self._made = tuple(*([], []) if named else given)
+        else:
+            self._made = self._function(*given, **named)
 
     def advance(self, iterator: Any) -> None:
         """Do what taking one item of an iterator will do, with marks."""
         with contextlib.suppress(*_FAILS):
             self._made = next(iter(self._marks.stand_in(iterator)), _NOTHING)
 
+    def called(self, function: Any, step: Step) -> Link | None:
+        """Return the call of a function that begins, if it is one that `map` makes."""
+        calls = self._marks.calls
+        if len(step.called) == len(calls):
+            return None
+        mark = calls[len(step.called)]
+        if mark.function is not function:
+            return None
+        step.called.append(mark.begin(dict(step.reads)))
+        return step.called[-1]
+
+    def _take(self, step: Step) -> None:
+        """Do with the items of a generator what the call has done."""
+        given = [
+            Mark(value, found) if type(value) in NUMBERS else OTHER
+            for value, found in step.given
+        ]
+        with contextlib.suppress(*_FAILS):
+            self._run([given], {})
+
     def finish(self, shadow: Shadow, step: Step, stack: list[Any]) -> bool:
         """Have numbers lie where they have come to; return whether that is known."""
         if id(self._function) in _LATER_IDS:
             for slot, expression in step.reads:
                 self._lifting.put(slot, expression)
-        elif self._made is _END or not self._settle(shadow, step, stack):
+        elif not self._is_known(step) or not self._settle(shadow, step, stack):
             return False
         else:
             step.operands.clear()
+        self._release(step)
+        if self._changed is not None:
+            changed = self._changed[0]
+            step.rewrites = [node for node in step.rewrites if node.obj is not changed]
+        return True
+
+    def items(self, step: Step) -> list[Expression | None]:
+        """Return the expressions of the items of an iterator, none if not known."""
+        # In new tuples nothing lies yet.
+        if not self._is_known(step) or tuple in map(type, self._made):
+            return []
+        met = dict(step.reads)
+        self._release(step)
+        return [m.found(met) if isinstance(m, Mark) else None for m in self._made]
+
+    def _release(self, step: Step) -> None:
+        """Take from an instruction what is followed now."""
+        step.given.clear()
+        step.called.clear()
         # Behind an iterator is also the tuple that it has given last.
         step.reads = (
             []
             if self._function is None
             else [read for read in step.reads if read[0][0] not in self._marks.met]
         )
-        if self._changed is not None:
-            changed = self._changed[0]
-            step.rewrites = [node for node in step.rewrites if node.obj is not changed]
-        return True
 
     def ends(self) -> bool:
         """Return whether an iterator has no further item."""
         return self._made is _NOTHING
 
+    def _is_known(self, step: Step) -> bool:
+        if self._advances:
+            self._take(step)
+        begun = all(call.link is not None for call in self._marks.calls)
+        return begun and self._made is not _END
+
     def _settle(self, shadow: Shadow, step: Step, stack: list[Any]) -> bool:
         met, made = dict(step.reads), self._made
         if id(self._function) in _REDUCING_IDS:
-            return self._reduce(shadow, stack, met)
+            if not all(isinstance(mark, Mark) for mark in made):
+                return False
+            operands = [operand(mark, met) for mark in made]
+            return reduce(shadow, stack, self._function, operands, self._advances)
         if self._changed is not None and not self._place(*self._changed[::-1], met):
             return False
-        if type(made) is Mark:
+        if isinstance(made, Mark):
             shadow.push(stack, made.found(met))
             return True
         looked_into = type(made) in (list, tuple, dict)
@@ -169,29 +225,17 @@ class Moves:
         for key, mark in made.items() if base is dict else enumerate(made):
             if type(mark) is tuple:
                 self._place(mark, base.__getitem__(actual, key), met)
-            expression = mark.found(met) if type(mark) is Mark else None
-            stays = type(mark) is Mark and mark.slot == slot_of(actual, kind, key)
+            expression = mark.found(met) if isinstance(mark, Mark) else None
+            stays = isinstance(mark, Mark) and mark.slot == slot_of(actual, kind, key)
             if expression is None and stays:
                 continue  # what lies there may be read later
             self._lifting.place(actual, kind, key, expression)
         return True
 
-    def _reduce(
-        self, shadow: Shadow, stack: list[Any], met: dict[Slot, Expression]
-    ) -> bool:
-        marks = self._made
-        if not all(type(mark) is Mark for mark in marks):
-            return False
-        values = tuple(mark.value for mark in marks)
-        if type(stack[-1]) not in NUMBERS:
-            return False
-        found = ((mark.found(met), mark.value) for mark in marks)
-        operands = [Literal(value) if e is None else e for e, value in found]
-        numbers = self._lifting.make.apply(pack, operands, values)
-        expression = self._lifting.compute(self._function, (numbers,), stack[-1])
-        if not isinstance(expression, Literal):
-            shadow.push(stack, expression)
-        return True
+
+def frame_of(obj: Any) -> int:
+    """Return the id of the frame of a generator, 0 for anything else."""
+    return id(obj.gi_frame) if type(obj) is GeneratorType else 0
 
 
 def is_move(function: Any) -> bool:
@@ -210,7 +254,7 @@ def moved(
 
 def moves_of(lifting: Lifting, iterator: Any) -> Moves | None:
     """Return where the next item of an iterator of the interpreter comes from."""
-    if type(iterator) not in WALKING and type(iterator) not in COMPOSED:
+    if type(iterator) not in FOLLOWED:
         return None
     moves = Moves(lifting)
     moves.advance(iterator)

@@ -88,6 +88,7 @@ class Link:
         returns: Whether the result of the call is what the function returns.
         entered: Whether the function was seen to start.
         result: Expression that came back.
+        value: What came back, as held, if the function was seen to return it.
         spread: Id and length of the sequence that holds the last positional arguments,
             if one does.
     """
@@ -100,6 +101,7 @@ class Link:
     returns: bool = True
     entered: bool = False
     result: Expression | None = None
+    value: Any = None
     spread: tuple[int, int] | None = None
 
     def take(
@@ -136,6 +138,9 @@ class Step:
         aligned: Number of tensor operators that took over the operands.
         calls_back: Whether it has run a function of Python that no link leads to: what
             it gives may follow from anything then.
+        advances: Id of the frame of the generator whose items it takes, 0 if of none.
+        given: These items, as held, and their expressions.
+        called: Calls of functions of Python that native code makes in it.
     """
 
     row: Row
@@ -149,6 +154,9 @@ class Step:
     answer: Expression | None = None
     aligned: int = 0
     calls_back: bool = False
+    advances: int = 0
+    given: list[tuple[Any, Expression | None]] = field(default_factory=list)
+    called: list[Link] = field(default_factory=list)
 
     def take_answer(self) -> Expression | None:
         """Remove and return the expression of what a query of a tensor gave."""
@@ -319,6 +327,10 @@ class Shadow:
         for _, expression in step.reads:
             self.lifting.pin(expression)
         self.lifting.pin(step.answer)
+        for _, item in step.given:
+            self.lifting.pin(item)
+        for link in step.called:
+            self.lifting.pin(link.result)
         for node in step.rewrites:
             self.lifting.pin_content(node.obj)
 
@@ -328,8 +340,17 @@ class Shadow:
         if step is None:
             return
         if step.row.opname == "RETURN_VALUE" and self.caller is not None:
-            self.caller.result = step.take(0)
+            self.caller.result, self.caller.value = step.take(0), step.before[-1]
+        elif step.row.opname == "YIELD_VALUE":
+            self._hand_over(step)
         self._close(step)
+
+    def _hand_over(self, step: Step) -> None:
+        """Give an item of a generator to the instruction that takes it."""
+        caller = self.observer.session.caller
+        outer = None if caller is None or caller.shadow is None else caller.shadow.step
+        if outer is not None and outer.advances == id(self.observer.frame):
+            outer.given.append((step.before[-1], step.take(0)))
 
     def suspended(self) -> None:
         """Take note that the recording ends in the middle of a call of the frame."""

@@ -6,7 +6,8 @@ from types import CellType
 from typing import Any
 
 from magweld.frontend.expressions.expressions import Expression
-from magweld.frontend.lifting.moves import moved, moves_of
+from magweld.frontend.lifting.marks import FOLLOWED
+from magweld.frontend.lifting.moves import Moves, frame_of, moved, moves_of
 from magweld.frontend.lifting.shadow import Shadow, Step, address_of
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.state.contents import BOUNDS
@@ -176,10 +177,22 @@ def map_add(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     shadow.lifting.place(target, Kind.ITEM, step.before[-2], step.take(0))
 
 
+def begin_spread(shadow: Shadow, step: Step, stack: list[Any]) -> None:
+    """LIST_EXTEND, UNPACK_SEQUENCE: an iterator gives what nothing holds before."""
+    step.advances = frame_of(stack[-1])
+    if step.advances or type(stack[-1]) in FOLLOWED:
+        step.moves = Moves(shadow.lifting)
+        step.moves.call(tuple, (stack[-1],), {})
+
+
 def extend(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """LIST_EXTEND: a display takes the elements of a sequence."""
     source, target = step.before[-1], stack[len(stack) - step.row.arg]
-    if issubclass(type(source), (tuple, list)):
+    if step.moves is not None:
+        found = step.moves.items(step)
+        for index, expression in enumerate(found, len(target) - len(found)):
+            shadow.lifting.place(target, Kind.INDEX, index, expression)
+    elif issubclass(type(source), (tuple, list)):
         first = len(target) - len(source)
         move_reads(shadow, step, source, target, range(first, len(target)))
 
@@ -219,9 +232,14 @@ def move_entries(
 def unpack(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """UNPACK_SEQUENCE: the first element comes to lie on top."""
     source = step.before[-1]
-    if not issubclass(type(source), (tuple, list)):
+    if step.moves is not None:
+        found = enumerate(step.moves.items(step))
+        elements = {index: one for index, one in found if one is not None}
+    elif issubclass(type(source), (tuple, list)):
+        elements = step.take_elements(source)
+    else:
         return
-    for index, expression in step.take_elements(source).items():
+    for index, expression in elements.items():
         shadow.stack[len(stack) - 1 - index] = expression
 
 
@@ -265,7 +283,8 @@ def begin_iteration(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """FOR_ITER: the state between two iterations can be seen now."""
     if shadow.lifting.loops is not None:
         shadow.lifting.loops.arrive(shadow, stack[-1])
-    if shadow.lifting.followed(stack[-1]) is None:
+    step.advances = frame_of(stack[-1])
+    if not step.advances and shadow.lifting.followed(stack[-1]) is None:
         step.moves = moves_of(shadow.lifting, stack[-1])
 
 
@@ -281,5 +300,7 @@ def for_iter(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     if source is not None:
         index = len(source) - iterator.__length_hint__() - 1
         shadow.push(stack, shadow.lifting.at(source, Kind.INDEX, index))
+    elif len(step.given) == 1 and not exhausted:
+        shadow.push(stack, step.given.pop()[1])
     elif step.moves is not None and step.moves.ends() == exhausted:
         step.moves.finish(shadow, step, stack)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from types import BuiltinMethodType, MethodWrapperType
+from types import BuiltinMethodType, GeneratorType, MethodWrapperType
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.expressions.bounds import SIZES
@@ -223,8 +223,10 @@ class Lifting:
         """Take note that a native iterator or view of the run gives something.
 
         That comes from containers as they are now, and may have changed them by their
-        methods.
+        methods. A generator runs observed.
         """
+        if type(iterator) is GeneratorType:
+            return
         source = self.followed(iterator)
         if source is not None:
             if self.loops is not None:
@@ -309,6 +311,10 @@ class Lifting:
         A hit computes what may raise, or have another type, whether or not the result
         is used: it must have the type that it had in the run.
         """
+        if function in (int, float, operator.index) and type(value) is type(
+            operands[0].value
+        ):
+            return operands[0]
         expression = self.make.apply(function, operands, value)
         if isinstance(expression, Operation) and not expression.is_total:
             kind = type(expression.value)

@@ -244,8 +244,8 @@ def hand_over(observer: Observer, row: Row, stack: list[Any]) -> None:
     yields = row.opname == "YIELD_VALUE"
     if yields:
         _check_holders(observer, row)
-        if len(stack) > 1 and is_native_iterator(stack[-2]):
-            advance(observer.session.graph, stack[-2])  # `yield from` it
+        if len(stack) > 1 and is_native_iterator(stack[-2]) and _delegates(observer):
+            advance(observer.session.graph, stack[-2])
     if observer.native_caller or yields:
         _read_tree(observer, stack[-1])
         _note_truth(observer, stack[-1])
@@ -254,6 +254,15 @@ def hand_over(observer: Observer, row: Row, stack: list[Any]) -> None:
         return
     if caller.previous.tests_result:
         _test_result(observer.session, caller, stack[-1])
+
+
+def _delegates(observer: Observer) -> bool:
+    """Return whether a generator is in a `yield from`."""
+    row = observer.previous
+    return row is not None and any(
+        other is not None and other.opname == "SEND" and row.offset in other.normal
+        for other in observer.rows
+    )
 
 
 # What handlers begin with that no code of the program has.

@@ -102,15 +102,15 @@ def read_through(observer: Observer, iterator: Any) -> None:
     known to the collector of garbage.
     """
     graph = observer.session.graph
+    if type(iterator) is types.GeneratorType:
+        return
     if type(iterator) is map and _is_observed(observer, iterator):
         return
     for part in gc.get_referents(iterator):
         known = graph.find(part) is not None
         if known and (builtin_base(part) is not None or is_buffer(part)):
             read_value(observer, part)
-        elif type(part) is tuple or (
-            is_native_iterator(part) and type(part) is not types.GeneratorType
-        ):
+        elif type(part) is tuple or is_native_iterator(part):
             read_through(observer, part)
 
 

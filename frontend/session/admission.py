@@ -88,8 +88,14 @@ def attach_shadow(session: Session, lifting: Lifting, observer: Observer) -> Non
         for index, leaf in lifting.resumed.items():
             shadow.names[frame.f_code.co_varnames[index]] = leaf
         lifting.resumed.clear()
-    elif step is not None:
-        step.calls_back = True
+    elif step is not None and step.advances != id(frame):
+        function, moves = session.reader.function(frame), step.moves
+        called = None if moves is None else moves.called(function, step)
+        if called is None:
+            step.calls_back = True
+        else:
+            shadow.caller = called if called.returns else None
+            _bind(shadow, called)
 
 
 def _bind(shadow: Shadow, link: Link) -> None:

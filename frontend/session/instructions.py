@@ -140,7 +140,9 @@ _TABLE: Final = {
         calls.keyword_names, 0, stack_rules.nothing, stepless=stack_rules.always
     ),
     "LIST_APPEND": Instruction(displays.append, 1, stack_rules.append),
-    "LIST_EXTEND": Instruction(displays.extend, 1, stack_rules.extend),
+    "LIST_EXTEND": Instruction(
+        displays.extend, 1, stack_rules.extend, stack_rules.begin_spread
+    ),
     "LIST_TO_TUPLE": Instruction(displays.list_to_tuple, 1, stack_rules.list_to_tuple),
     "LOAD_ATTR": Instruction(
         attributes.load_attribute,
@@ -221,11 +223,13 @@ _TABLE: Final = {
     ),
     "TO_BOOL UNARY_NOT": Instruction(operators.truth_op, 1, value_rules.unary_op),
     "UNPACK_EX": Instruction(containers.unpack, 1),
-    "UNPACK_SEQUENCE": Instruction(containers.unpack, 1, stack_rules.unpack),
+    "UNPACK_SEQUENCE": Instruction(
+        containers.unpack, 1, stack_rules.unpack, stack_rules.begin_spread
+    ),
     "WITH_EXCEPT_START": Instruction(
         statements.with_except_start, 0, stack_rules.nothing
     ),
-    "YIELD_VALUE": Instruction(natives.hand_over, 1, None, stack_rules.pin_now),
+    "YIELD_VALUE": Instruction(natives.hand_over, 1),
 }
 # Instructions by the first version that has them, and by the first that has them no
 # more. All others are in every version.

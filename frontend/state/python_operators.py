@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
+from types import BuiltinFunctionType
 from typing import Any, Final
 
 # Symbol -> name, of which special methods and the functions of `operator` have theirs.
@@ -33,6 +35,22 @@ COMPARISONS: Final = {
 UNARY: Final = {"-": "neg", "+": "pos", "~": "invert"}
 # What the right side of a comparison is asked when the left one does not know.
 _REFLECTED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
+# Functions whose result follows from the numbers that they get, by id.
+PURE: Final[dict[int, Callable[..., Any]]] = {
+    id(function): function
+    for function in (
+        *(int, float, bool, abs, round, min, max, pow, sum, math.prod),
+        *(one for one in vars(math).values() if type(one) is BuiltinFunctionType),
+        *(
+            vars(operator)[name]
+            for name in (
+                "add sub mul truediv floordiv mod pow lshift rshift and_ or_ xor neg"
+                " pos invert not_ truth eq ne lt le gt ge abs index"
+            ).split()
+        ),
+    )
+}
 
 
 def functions(
