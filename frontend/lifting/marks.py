@@ -8,10 +8,8 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from inspect import CO_GENERATOR
-from types import FunctionType
+from types import FunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any, Final
-
-import torch
 
 from magweld.frontend.expressions.expressions import (
     NUMBERS,
@@ -38,7 +36,7 @@ _OF_DICTS: Final = (_VALUES, _ITEMS, _OF_ITEMS, _OF_KEYS, _OF_VALUES)
 _BACKWARD: Final[type] = type(reversed(list[int]()))
 _PLAIN_ITERATION: Final = (tuple.__iter__, list.__iter__)
 _INDEXED: Final = (str, range)
-_PLAIN_SEQUENCES: Final = (tuple, list, range, str, torch.Size)
+_NATIVE_METHODS: Final = (WrapperDescriptorType, MethodDescriptorType)
 # Iterators over what is known to be in them.
 FOLLOWED: Final = frozenset({*WALKING, *COMPOSED, reversed, map})
 # Stands for all that is not followed.
@@ -194,9 +192,10 @@ class Marks:
             return self._rows(parts)
         if kind in _OF_DICTS:
             return self._of_dict(obj, kind)
-        if kind is reversed and type(obj.__reduce__()[1][0]) not in _PLAIN_SEQUENCES:
-            raise TypeError("a sequence of the program")
         _, (content, *_), *place = obj.__reduce__()
+        taken = find_in_mro(type(content), "__getitem__")
+        if kind is reversed and type(taken) not in _NATIVE_METHODS:
+            raise TypeError("a sequence of the program")
         if not place:
             return iter(())  # it has met the end
         counts = type(content) is range and self._lifting.inside(content)
