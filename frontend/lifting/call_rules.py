@@ -13,7 +13,7 @@ from magweld.frontend.expressions.expressions import Expression, Literal
 from magweld.frontend.lifting.moves import Moves, frame_of, is_move
 from magweld.frontend.lifting.shadow import Link, Shadow, Step, hold
 from magweld.frontend.lifting.stack_rules import (
-    claim,
+    claim_part,
     place_fields,
     store,
 )
@@ -206,11 +206,11 @@ def finish_call(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     if link.callee in CONVERSIONS and step.answer is not None:
         # What a method of the tensor has given is the result.
         if step.answer.value is stack[-1]:
-            shadow.push(stack, step.take_answer())
+            shadow.push_answer(stack, step)
     elif rule is not None:
         rule(shadow, step, link, stack)
-    elif step.answer is not None:
-        shadow.push(stack, step.take_answer())
+    else:
+        shadow.push_answer(stack, step)
 
 
 NativeRule = Callable[[Shadow, Step, Link, list[Any]], None]
@@ -247,7 +247,7 @@ def _fields(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
 def _fetch(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
     """The result is what was read."""
     if not step.operands:
-        claim(shadow, step, stack)
+        claim_part(shadow, step, stack, *link.args[:2])
 
 
 def _make_namespace(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:

@@ -138,6 +138,7 @@ class Marks:
     def __init__(self, lifting: Lifting) -> None:
         self._lifting = lifting
         self._known: dict[int, Any] = {}
+        self._advanced: set[int] = set()
         self.met: set[int] = set()
         self.calls: list[Called] = []
 
@@ -181,6 +182,7 @@ class Marks:
     def _iterated(self, obj: Any) -> Iterator[Any]:
         """Return an iterator over what stands for the items that one will give."""
         kind = type(obj)
+        self._advance(obj)
         if kind is map or kind in COMPOSED:
             _, parts, *_ = obj.__reduce__()
             if kind is map:
@@ -210,9 +212,16 @@ class Marks:
         order = range(first, -1, -1) if backward else range(first, len(items))
         return (self._mark(items[i], content, Kind.INDEX, i) for i in order)
 
-    def _rows(self, parts: Sequence[Any]) -> Iterator[Any]:
-        if len({*map(id, parts)}) < len(parts):
+    def _advance(self, obj: Any) -> None:
+        """Take note that an iterator, or a view of a dict, gives all that it has."""
+        if type(obj) not in FOLLOWED and type(obj) not in _OF_DICTS:
+            raise TypeError("an iterator of another kind")
+        if id(obj) in self._advanced:
             raise TypeError("an iterator that is there twice")
+        if type(obj) in FOLLOWED:
+            self._advanced.add(id(obj))
+
+    def _rows(self, parts: Sequence[Any]) -> Iterator[Any]:
         return zip(*map(self._iterated, parts), strict=False)
 
     def _mapped(self, function: Any, items: tuple[Any, ...]) -> Mark:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import operator
+from collections.abc import Iterator
 from types import GeneratorType
 from typing import Any, Final
 
@@ -18,13 +19,13 @@ from magweld.frontend.expressions.expressions import (
     Expression,
     Slot,
 )
-from magweld.frontend.lifting.marks import FOLLOWED, OTHER, Mark, Marks, operand
+from magweld.frontend.lifting.marks import FOLLOWED, OTHER, Called, Mark, Marks, operand
 from magweld.frontend.lifting.reductions import REDUCING, reduce
 from magweld.frontend.lifting.shadow import Link, Shadow, Step
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.nodes import Kind, slot_of
-from magweld.frontend.state.values import is_scalar
+from magweld.frontend.state.values import is_scalar, same_scalar
 
 # They put what they get, or what is in it, somewhere else.
 _MOVING: Final[tuple[Any, ...]] = (
@@ -199,43 +200,65 @@ class Moves:
                 return False
             operands = [operand(mark, met) for mark in made]
             return reduce(shadow, stack, self._function, operands, self._advances)
-        if self._changed is not None and not self._place(*self._changed[::-1], met):
+        pairs = [] if self._changed is None else [self._changed[::-1]]
+        if isinstance(made, (Mark, list, tuple, dict)):
+            pairs.append((made, stack[-1]))
+        if not all(_stands_for(*pair) for pair in pairs):
             return False
-        if isinstance(made, Mark):
-            shadow.push(stack, made.found(met))
-            return True
-        looked_into = type(made) in (list, tuple, dict)
-        return not looked_into or self._place(made, stack[-1], met)
+        for one, actual in pairs:
+            if isinstance(one, Mark):
+                shadow.push(stack, one.found(met))
+            else:
+                self._place(one, actual, met)
+        return True
 
-    def _place(self, made: Any, actual: Any, met: dict[Slot, Expression]) -> bool:
-        """Return whether a container is what the one with marks stands for."""
-        base = type(made)
-        if base not in (list, tuple, dict) or builtin_base(actual) is not base:
-            return False
-        if base.__len__(actual) != len(made):
-            return False
-        if base is dict and not all(map(is_scalar, dict.keys(actual))):
-            return False
-        if base is dict and [*made] != [*dict.keys(actual)]:
-            return False
+    def _place(self, made: Any, actual: Any, met: dict[Slot, Expression]) -> None:
+        """Have numbers lie in a container as in the one with marks."""
         # A place that has gone would be one of its numbers still.
         for slot, _ in self._lifting.inside(actual):
             self._lifting.put(slot, None)
-        kind = Kind.ITEM if base is dict else Kind.INDEX
-        for key, mark in made.items() if base is dict else enumerate(made):
+        kind = Kind.ITEM if type(made) is dict else Kind.INDEX
+        for key, mark, item in _entries(made, actual):
             if type(mark) is tuple:
-                self._place(mark, base.__getitem__(actual, key), met)
+                self._place(mark, item, met)
             expression = mark.found(met) if isinstance(mark, Mark) else None
             stays = isinstance(mark, Mark) and mark.slot == slot_of(actual, kind, key)
             if expression is None and stays:
                 continue  # what lies there may be read later
             self._lifting.place(actual, kind, key, expression)
-        return True
 
 
 def frame_of(obj: Any) -> int:
     """Return the id of the frame of a generator, 0 for anything else."""
     return id(obj.gi_frame) if type(obj) is GeneratorType else 0
+
+
+def _stands_for(made: Any, actual: Any) -> bool:
+    """Return whether a mark, or a container with marks, stands for an object."""
+    base = type(made)
+    if isinstance(made, Mark):
+        # What a function gives is known when it has run.
+        return base is Called or same_scalar(made.value, actual)
+    if base not in (list, tuple, dict) or builtin_base(actual) is not base:
+        return False
+    if base.__len__(actual) != len(made):
+        return False
+    if base is dict and not all(map(is_scalar, dict.keys(actual))):
+        return False
+    if base is dict and [*made] != [*dict.keys(actual)]:
+        return False
+    return all(
+        _stands_for(mark, item)
+        for _, mark, item in _entries(made, actual)
+        if isinstance(mark, (Mark, tuple))
+    )
+
+
+def _entries(made: Any, actual: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield keys, and what lies there in a container with marks and in the other."""
+    base = type(made)
+    for key, mark in made.items() if base is dict else enumerate(made):
+        yield key, mark, base.__getitem__(actual, key)
 
 
 def is_move(function: Any) -> bool:
@@ -246,7 +269,12 @@ def is_move(function: Any) -> bool:
 def moved(
     shadow: Shadow, step: Step, stack: list[Any], function: Any, *args: Any
 ) -> bool:
-    """Follow a function that has run, and changes nothing; return whether it moves."""
+    """Follow a function that has run, and changes nothing; return whether it moves.
+
+    Its arguments are no lifted numbers: what follows from one is not known.
+    """
+    if step.operands:
+        return False
     moves = Moves(shadow.lifting)
     moves.call(function, args, {})
     return moves.finish(shadow, step, stack)

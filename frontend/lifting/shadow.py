@@ -12,6 +12,7 @@ from magweld.frontend.lifting.join_expressions import ExpressionJoin, Noted
 from magweld.frontend.monitor.code_table import CALLS, Row
 from magweld.frontend.monitor.observer import Held, Observer
 from magweld.frontend.state.nodes import Kind, Node
+from magweld.frontend.state.values import same_scalar
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.moves import Moves
@@ -158,11 +159,6 @@ class Step:
     given: list[tuple[Any, Expression | None]] = field(default_factory=list)
     called: list[Link] = field(default_factory=list)
 
-    def take_answer(self) -> Expression | None:
-        """Remove and return the expression of what a query of a tensor gave."""
-        answer, self.answer = self.answer, None
-        return answer
-
     def take(self, depth: int) -> Expression | None:
         """Remove and return the expression `depth` places below the top."""
         return self.operands.pop(len(self.before) - 1 - depth, None)
@@ -305,7 +301,7 @@ class Shadow:
             return False
         step.forget_arguments()
         if step.row.opname in CALLS:
-            self.push(stack, step.take_answer())
+            self.push_answer(stack, step)
         return True
 
     def _given(
@@ -382,6 +378,13 @@ class Shadow:
         """Return the expression at a position of the stack before the instruction."""
         operands = {} if self.step is None else self.step.operands
         return operands.get(position, self.stack.get(position))
+
+    def push_answer(self, stack: list[Any], step: Step) -> None:
+        """Attach what a query of a tensor gave to the value on top, if that is it."""
+        answer = step.answer
+        if answer is not None and same_scalar(answer.value, stack[-1]):
+            self.push(stack, answer)
+            step.answer = None
 
     def push(self, stack: list[Any], expression: Expression | None) -> None:
         """Attach an expression to the value on top of the stack."""

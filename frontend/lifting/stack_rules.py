@@ -10,10 +10,10 @@ from magweld.frontend.lifting.marks import FOLLOWED
 from magweld.frontend.lifting.moves import Moves, frame_of, moved, moves_of
 from magweld.frontend.lifting.shadow import Shadow, Step, address_of
 from magweld.frontend.monitor.code_table import Row
-from magweld.frontend.state.contents import BOUNDS
+from magweld.frontend.state.contents import BOUNDS, builtin_base
 from magweld.frontend.state.mro import find_in_mro
 from magweld.frontend.state.nodes import Kind, slot_of
-from magweld.frontend.state.values import same_scalar
+from magweld.frontend.state.values import is_scalar, same_scalar
 
 
 def nothing(shadow: Shadow, step: Step, stack: list[Any]) -> None:
@@ -87,9 +87,19 @@ def claim(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     What a query of a tensor gave may take its place.
     """
     if step.answer is not None:
-        shadow.push(stack, step.take_answer())
+        shadow.push_answer(stack, step)
     elif len(step.reads) == 1 and same_scalar(step.reads[0][1].value, stack[-1]):
         shadow.push(stack, step.reads.pop()[1])
+
+
+def claim_part(
+    shadow: Shadow, step: Step, stack: list[Any], whole: Any, key: Any
+) -> None:
+    """Have the one read be the result, if no more of a container was read."""
+    # All elements are read where an object tells the index by a method: the one that
+    # is followed may be another, equal one.
+    if builtin_base(whole) is dict or is_scalar(key):
+        claim(shadow, step, stack)
 
 
 def store(shadow: Shadow, step: Step, depth: int) -> None:
@@ -213,14 +223,10 @@ def list_to_tuple(shadow: Shadow, step: Step, stack: list[Any]) -> None:
 def merge(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """DICT_MERGE and DICT_UPDATE: a display takes the entries of a dict."""
     source, target = step.before[-1], stack[len(stack) - step.row.arg]
-    if type(source) is dict:
-        move_entries(shadow, step, source, target)
-
-
-def move_entries(
-    shadow: Shadow, step: Step, source: dict[Any, Any], target: Any
-) -> None:
-    """Give entries of `target` the expressions that reads of `source` met."""
+    if type(source) is not dict:
+        # Which of its entries lie there no more is not known.
+        shadow.lifting.pin_content(target)
+        return
     met = dict(step.reads)
     for key in source:
         slot = slot_of(source, Kind.ITEM, key)

@@ -18,7 +18,7 @@ from magweld.frontend.expressions.expressions import (
 )
 from magweld.frontend.lifting.moves import Moves, moved
 from magweld.frontend.lifting.shadow import Link, Shadow, Step, elements_met, kind_of
-from magweld.frontend.lifting.stack_rules import claim
+from magweld.frontend.lifting.stack_rules import claim_part
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.mro import ABSENT, find_in_mro
@@ -232,14 +232,12 @@ def subscript(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """BINARY_SUBSCR: an element, or a part of a tuple."""
     container, key = step.before[-2:]
     if type(key) is not slice:
-        claim(shadow, step, stack)
-    elif not step.operands:
+        claim_part(shadow, step, stack, container, key)
+    else:
         moved(shadow, step, stack, operator.getitem, container, key)
 
 
 def binary_slice(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """BINARY_SLICE of 3.12: container, start, stop."""
     container, start, stop = step.before[-3:]
-    if not step.operands:
-        key = slice(start, stop)
-        moved(shadow, step, stack, operator.getitem, container, key)
+    moved(shadow, step, stack, operator.getitem, container, slice(start, stop))
