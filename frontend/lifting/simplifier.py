@@ -52,14 +52,19 @@ class Simplifier:
         kinds = (ArgumentSource, EdgeSource, InductionSource)
         if isinstance(expression.source, kinds):
             return Literal(expression.value)
-        return self._resolve(expression)
+        return self._resolved(expression)
 
     def _simplify(self, part: Leaf | Operation) -> Expression:
         if part in self._lifting.pinned:
             return Literal(part.value)
-        if isinstance(part, Leaf):
-            return self._resolve(part)
-        return self._rebuild(part)
+        if isinstance(part, Operation):
+            return self._rebuild(part)
+        return self._resolved(part)
+
+    def _resolved(self, leaf: Leaf) -> Expression:
+        found = self._resolve(leaf)
+        # A size may follow from a number that follows from other sizes.
+        return found if found is leaf else self(found)
 
     def _rebuild(self, part: Operation) -> Expression:
         operands = [self._known.get(operand, operand) for operand in part.operands]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from types import EllipsisType
@@ -240,6 +241,78 @@ def _pad(source: Any, pad: Any, mode: str = "constant", value: Any = None) -> An
     return source.new_empty(extents)
 
 
+# Numerators and denominators up to here give exact products with the extents of images.
+_EXACT: Final = 1 << 20
+
+
+def _interpolate(
+    input: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Return an image of other extents, which torch fixes or takes no symbols for."""
+    if mode == "area":
+        return functional.interpolate(input, size, scale_factor, mode, *args, **kwargs)
+    count, given = input.dim() - 2, scale_factor if size is None else size
+    extents = list(given) if isinstance(given, (tuple, list)) else [given] * count
+    if size is None:
+        extents = list(map(_scaled, input.shape[2:], extents))
+    # These become guards.
+    known = len(extents) == count and all(n > 0 for n in (*extents, *input.shape))
+    if not known or not input.is_contiguous():
+        raise NotSymbolicError("sizes of an image")
+    return input.new_empty((*input.shape[:2], *extents))
+
+
+def _scaled(extent: Any, factor: float) -> Any:
+    up, down = float(factor).as_integer_ratio()
+    if max(up, down) > _EXACT:
+        raise NotSymbolicError("a scale that is rounded")
+    return extent * up // down
+
+
+def _affine_grid(theta: Any, size: Any, align_corners: Any = None) -> Any:
+    batch, _, *extents = size
+    return theta.new_empty((batch, *extents, len(extents)))
+
+
+def _unfold(
+    input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Any:
+    steps = _spread(input, kernel_size, dilation, padding, stride)
+    if steps is None or input.dim() != 4:
+        raise NotSymbolicError("windows of an image")
+    columns = 1
+    for size, window, apart, border, step in zip(input.shape[2:], *steps, strict=True):
+        extent = (size + 2 * border - apart * (window - 1) - 1) // step + 1
+        if not extent > 0:  # this becomes a guard
+            raise NotSymbolicError("windows of an image")
+        columns = columns * extent
+    rows = input.shape[1] * math.prod(steps[0])
+    return input.new_empty((input.shape[0], rows, columns))
+
+
+def _counted(function: Callable[..., Any], place: int, name: str) -> Any:
+    """Return a call of a function that makes so many numbers as one argument says."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        count = args[place] if len(args) > place else kwargs.get(name)
+        if not isinstance(count, SymInt) or kwargs.get("out") is not None:
+            return function(*args, **kwargs)
+        if not count > 1:  # this becomes a guard
+            raise NotSymbolicError(f"{name} of {function.__name__}")
+        if name in kwargs:
+            kwargs[name] = 2
+        else:
+            args = (*args[:place], 2, *args[place + 1 :])
+        return function(*args, **kwargs).new_empty((count,))
+
+    return call
+
+
 def _gradients(outputs: Any, inputs: Any, *others: Any, **named: Any) -> Any:
     """Return tensors like those that gradients are made for; all are of that form."""
     many = inputs if isinstance(inputs, tuple | list) else (inputs,)
@@ -261,5 +334,12 @@ ON_SYMBOLS: Final[dict[str, Callable[..., Any]]] = {
     "lstm_cell": _lstm_cell,
     "gru_cell": _gru_cell,
     "inner_gradients": _gradients,
+    "affine_grid": _affine_grid,
+    "hamming_window": _counted(torch.hamming_window, 0, "window_length"),
+    "hann_window": _counted(torch.hann_window, 0, "window_length"),
+    "interpolate": _interpolate,
+    "linspace": _counted(torch.linspace, 2, "steps"),
+    "logspace": _counted(torch.logspace, 2, "steps"),
     "pad": _pad,
+    "unfold": _unfold,
 }

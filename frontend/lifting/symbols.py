@@ -17,6 +17,7 @@ from magweld.frontend.expressions.expressions import (
     Operation,
     SizeSource,
     pack,
+    text_of,
     topological,
 )
 from magweld.frontend.lifting.environment import SymbolicEnvironment
@@ -216,15 +217,18 @@ class SymbolicNumbers:
                 return part.value
             if part.function in _SYMBOLIC and type(part.value) is int:
                 return part.function(*operands)
-        self._concrete.add(part)
-        return part.value
+        return self._number(part, text_of(part))
+
+    def _number(self, part: Leaf | Operation, text: str) -> Any:
+        """Return an integer of which torch knows nothing; others stay numbers."""
+        if type(part.value) is not int:
+            self._concrete.add(part)
+            return part.value
+        name, number = self._environment.number(text, part.value)
+        self._symbols[name] = part
+        return number
 
     def _leaf(self, leaf: Leaf) -> Any:
         if isinstance(leaf.source, SizeSource):
             return self._size(leaf.source)
-        if type(leaf.value) is not int:
-            self._concrete.add(leaf)
-            return leaf.value
-        name, number = self._environment.number(leaf.text, leaf.value)
-        self._symbols[name] = leaf
-        return number
+        return self._number(leaf, leaf.text)
