@@ -93,6 +93,13 @@ def _shown_again(after: After | None) -> After:
     return show
 
 
+def _unseen(observer: Observer, call: NativeCall) -> None:
+    """An operator that torch shows to no mode, and fails in where there is one."""
+    observer.session.operators.hide_modes()
+    record_operator(observer, call.name, torch.range, call.args, call.kwargs)
+    observer.after = _shown_again(observer.after)
+
+
 def _place_of(code: CodeType) -> tuple[str, int]:
     """Return where a function is written, also that of code which continues it."""
     return code.co_filename, code.co_firstlineno
@@ -161,6 +168,7 @@ TORCH: Final[Entries] = (
     *((function, within_torch(_FOLLOWS)) for function in _named(_MODES)),
     # It looks for a mode of torch's exporter.
     (torch.nn.modules.activation._is_make_fx_tracing, _FOLLOWS),
+    (torch.range, _unseen),
     (torch.device, Annotation()),
     (torch.finfo, Annotation()),
     (torch.iinfo, Annotation()),

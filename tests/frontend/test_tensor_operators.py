@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
+
+from magweld.frontend.traced import trace
 
 OPERATORS: dict[str, Callable[[Any], Any]] = {
     "power": lambda x: x**2,
@@ -85,3 +88,48 @@ def test_a_new_tensor_of_a_changing_size_is_lifted(checker: Any) -> None:
     check = checker(OF_SIZES["new"])
     ways = [check(torch.randn(rows, 3)) for rows in (4, 5, 6, 7, 8)]
     assert ways[-1] == "hit"
+
+
+RANGES: dict[str, Callable[[Any], Any]] = {
+    "of a value": lambda x: torch.range(0, x.max()) + x.sum(),
+    "of a size": lambda x: torch.range(0, x.shape[0]),
+    "by name": lambda x: torch.range(start=1, end=3, step=0.5) * x.sum(),
+}
+
+
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+@pytest.mark.parametrize("name", RANGES)
+def test_an_operator_that_torch_shows_to_no_mode(name: str) -> None:
+    fast: Any = trace(RANGES[name], backend="eager")
+    for count in (3, 4, 3, 4, 5):
+        x = torch.arange(float(count))
+        assert torch.equal(fast(x), RANGES[name](x))
+    assert fast.stats()["hits"] > 0
+    assert fast.stats()["breaks"] == 0, fast.explain()
+
+
+class Named(TorchFunctionMode):
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.seen.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def test_what_it_refuses_leaves_the_modes_where_they_are() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        try:
+            return torch.range(5, x.min())
+        except RuntimeError:
+            return x + 1
+
+    fast: Any = trace(program, backend="eager")
+    for _ in range(3):
+        assert torch.equal(fast(torch.zeros(2)), torch.ones(2))
+    with Named() as mode:
+        assert torch.overrides._get_current_function_mode() is mode
+        torch.zeros(1)
+    assert mode.seen == ["zeros"]

@@ -140,6 +140,7 @@ class Outer(nn.Module):
 
 
 def test_it_is_an_ordinary_child() -> None:
+    torch.manual_seed(0)
     net, fast = traced_net()
     outer = Outer(fast)
     plain = Outer(net)
