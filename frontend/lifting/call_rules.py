@@ -268,7 +268,7 @@ def _place_keywords(shadow: Shadow, step: Step, link: Link, target: Any) -> None
 def _put(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
     """The last argument is stored as it is."""
     count = step.row.arg
-    if link.kwargs or count not in range(1, 4):
+    if shadow.beneath or link.kwargs or count not in range(1, 4):
         return
     if len(step.operands) == 1 and step.peek(0) is not None:
         store(shadow, step, 0)

@@ -66,6 +66,7 @@ class Moves:
         self._marks = Marks(lifting)
         self._function: Any = None
         self._advances = False
+        self._writes = 0
 
     def call(
         self,
@@ -131,7 +132,9 @@ class Moves:
     def called(self, function: Any, step: Step) -> Link | None:
         """Return the call of a function that begins, if it is one that `map` makes."""
         calls = self._marks.calls
-        if len(step.called) == len(calls):
+        if not step.called:
+            self._writes = self._lifting.writes
+        if len(step.called) == len(calls) or self._writes != self._lifting.writes:
             return None
         mark = calls[len(step.called)]
         if mark.function is not function:
@@ -158,7 +161,7 @@ class Moves:
         else:
             step.operands.clear()
         self._release(step)
-        if self._changed is not None:
+        if self._changed is not None and not shadow.beneath:
             changed = self._changed[0]
             step.rewrites = [node for node in step.rewrites if node.obj is not changed]
         return True
@@ -191,7 +194,9 @@ class Moves:
         if self._advances:
             self._take(step)
         begun = all(call.link is not None for call in self._marks.calls)
-        return begun and self._made is not _END
+        # What a function has written to may be what the next one gets.
+        same = not step.called or self._writes == self._lifting.writes
+        return begun and same and self._made is not _END
 
     def _settle(self, shadow: Shadow, step: Step, stack: list[Any]) -> bool:
         met, made = dict(step.reads), self._made

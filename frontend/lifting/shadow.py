@@ -205,6 +205,8 @@ class Shadow:
         names: Expressions of local variables, by name.
         step: The current instruction.
         caller: The call that made this frame, if its result is followed.
+        beneath: Whether native code around it may look into containers when it comes
+            back: what it finds there is not seen.
     """
 
     observer: Observer
@@ -213,6 +215,7 @@ class Shadow:
     names: dict[str, Expression] = field(default_factory=dict)
     step: Step | None = None
     caller: Link | None = None
+    beneath: bool = False
 
     def passes(self, row: Row) -> bool:
         """Return whether an instruction goes by: it has no handler, and no expression.

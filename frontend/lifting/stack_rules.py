@@ -115,6 +115,8 @@ def store_deref(shadow: Shadow, step: Step, stack: list[Any]) -> None:
 
 def store_subscript(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """STORE_SUBSCR: value, container, key."""
+    if shadow.beneath:
+        return
     container, key = step.before[-2:]
     if type(container) is list and type(key) is int and step.peek(0) is None:
         store_element(shadow, step, container, key)

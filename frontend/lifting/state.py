@@ -63,6 +63,7 @@ class Lifting:
         reads: Reads of the current instruction that met an expression.
         stores: Slots that the current instruction writes.
         rewrites: Containers that the current instruction rearranges.
+        writes: How often the run has written to a container.
         pinned: Expressions that must have the value of the run.
         undecided: Pinned expressions that another value need not have pinned.
         untold: What asks for sizes that are not followed, "" if nothing does.
@@ -81,6 +82,7 @@ class Lifting:
         self.reads: list[tuple[Slot, Expression]] = []
         self.stores: list[Slot] = []
         self.rewrites: list[Node] = []
+        self.writes = 0
         self.pinned: dict[Expression, Where | None] = {}
         self.undecided: set[Expression] = set()
         self.untold = ""
@@ -244,6 +246,7 @@ class Lifting:
 
     def note_write(self, node: Node, extent: Extent, key: Any) -> None:
         """Take note of a write to a container, before it happens."""
+        self.writes += 1
         if extent is Extent.KEY:
             self.note_store(slot_of(node.obj, Kind.ITEM, key))
         elif extent is Extent.TAIL:

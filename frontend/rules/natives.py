@@ -252,8 +252,17 @@ def hand_over(observer: Observer, row: Row, stack: list[Any]) -> None:
     caller = observer.session.caller
     if caller is None or caller.previous is None or yields:
         return
+    if caller.previous.opname != "GET_ITER" and is_native_iterator(stack[-1]):
+        _note_items(observer, stack[-1])
     if caller.previous.tests_result:
         _test_result(observer.session, caller, stack[-1])
+
+
+def _note_items(observer: Observer, iterator: Any) -> None:
+    """Take note that native code may take what an iterator gives."""
+    lifting = observer.session.graph.lifting
+    if observer.native_caller and lifting is not None:
+        lifting.note_advance(iterator)
 
 
 def _delegates(observer: Observer) -> bool:

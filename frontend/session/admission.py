@@ -17,7 +17,7 @@ from magweld.frontend.expressions.expressions import (
 from magweld.frontend.lifting.shadow import Link, Shadow
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.monitor.annotation import Annotation, Result, Use
-from magweld.frontend.monitor.code_table import variadic_names
+from magweld.frontend.monitor.code_table import SUSPENDABLE, variadic_names
 from magweld.frontend.monitor.hooks import Resumed
 from magweld.frontend.monitor.observer import Observer, call_entry
 from magweld.frontend.monitor.stack import NULL
@@ -76,7 +76,11 @@ def attach_shadow(session: Session, lifting: Lifting, observer: Observer) -> Non
     outer = None if parent is None else parent.shadow
     step = None if outer is None else outer.step
     link = None if step is None else step.link
+    # What native code will take from a generator is not known yet.
+    resumes = bool(frame.f_code.co_flags & SUSPENDABLE)
+    shadow.beneath = resumes or (outer is not None and outer.beneath)
     if link is not None and link.entered:
+        shadow.beneath = True
         # A second function for one call: what it is given is not known.
         for expression in (*link.lifted, *link.lifted_kwargs.values()):
             lifting.pin(expression)
@@ -89,6 +93,7 @@ def attach_shadow(session: Session, lifting: Lifting, observer: Observer) -> Non
             shadow.names[frame.f_code.co_varnames[index]] = leaf
         lifting.resumed.clear()
     elif step is not None and step.advances != id(frame):
+        shadow.beneath = True
         function, moves = session.reader.function(frame), step.moves
         called = None if moves is None else moves.called(function, step)
         if called is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import operator
 import types
 
@@ -85,9 +86,89 @@ def iterator_of_a_class(x, k, c):
     return x, pairs, log
 
 
+class Walked:
+    """Its elements are those of a list, to which `begin` may write before."""
+
+    def __init__(self, numbers, begin):
+        self.numbers = numbers
+        self.begin = begin
+
+    def __iter__(self):
+        self.begin()
+        return iter(self.numbers)
+
+    def __index__(self):
+        self.begin()
+        return 1
+
+
+def written_by_callbacks(x, k, c):
+    lists = [[1, 3, 4] for _ in range(5)]
+    lists[4].extend((2, 2))
+    table = {"a": 1, "b": 3}
+
+    def writes(numbers, value):
+        numbers[1] = k
+        numbers.insert(2, numbers.pop())
+        table["b"] = k
+        return value
+
+    made = [
+        [*map(lambda v: writes(lists[0], v), lists[0])],
+        max(lists[1], key=lambda v: writes(lists[1], v)),
+        functools.reduce(lambda a, v: writes(lists[2], a + v), lists[2]),
+        list(filter(lambda v: writes(lists[3], True), lists[3])),
+        list(zip((writes(lists[4], v) for v in "abc"), lists[4], strict=False)),
+        [*map(lambda v: writes(lists[0], v), table.values())],
+    ]
+    return x * k, made, lists, table
+
+
+def overwritten_in_a_list(x, k, c):
+    one = [1, k, 3]
+
+    def writes(value):
+        one[1] = 3
+        return value
+
+    return x * k, list(map(writes, one)), one
+
+
+def overwritten_in_a_dict(x, k, c):
+    table = {"a": 3, "b": k}
+
+    def writes(value):
+        table["b"] = 3
+        return value
+
+    return x * k, [*map(writes, table.values())], table
+
+
+def elements_by_method(x, k, c):
+    walked = Walked([1, k, 4], lambda: None)
+    a, b, _ = walked
+    return x * k, a, b, [*walked], list(walked)
+
+
+def elements_that_a_method_writes(x, k, c):
+    numbers = [1, 3, 4]
+
+    def begin():
+        numbers[1] = k
+
+    return x * k, [*Walked(numbers, begin)]
+
+
+def element_by_method(x, k, c):
+    numbers = [1, 3, 4]
+    return x * k, numbers[Walked(numbers, lambda: numbers.insert(1, k))]
+
+
 PROGRAMS = [
     *(counts, counts_by_name, index_of_tensor, index_of_object, merged),
-    *(iterator_in_two_places, iterator_of_a_class),
+    *(iterator_in_two_places, iterator_of_a_class, written_by_callbacks),
+    *(overwritten_in_a_list, overwritten_in_a_dict, elements_by_method),
+    *(elements_that_a_method_writes, element_by_method),
 ]
 
 
