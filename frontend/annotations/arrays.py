@@ -10,6 +10,7 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Entries, NativeCall, PureRule, members
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import adopt_top
+from magweld.frontend.rules.operators import record_on_arrays
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.natives import check_buffer_write, is_array, read_form
 
@@ -44,6 +45,12 @@ def _form(observer: Observer, call: NativeCall) -> None:
     if not is_array(array):
         _pure(observer, call)
         return
+    if call.name.rpartition(".")[2] in ("dtype", "ndim"):
+        twin = observer.session.operators.twin(array)
+        if twin is not None:
+            observer.session.operators.read_form(twin)
+            observer.after = adopt_top
+            return
     read_form(observer.session.graph, array)
     observer.after = adopt_top
 
@@ -56,11 +63,23 @@ def _dispatched(observer: Observer, call: NativeCall) -> None:
     _pure(observer, NativeCall(call.name, tuple(args), call.kwargs))
 
 
+def _is_numeric(function: Any, kwargs: Any) -> bool:
+    """Return whether a ufunc gives an array of its arguments' form, without objects."""
+    numeric = any("O" not in loop for loop in function.types)
+    plain = numeric and function.nout == 1 and function.signature is None
+    return plain and kwargs.keys() <= {"dtype"}
+
+
 def _universal(observer: Observer, call: NativeCall) -> None:
     """A call of a ufunc; a positional argument behind the inputs is an output."""
     function, *args = call.args
     if len(args) > function.nin:
         raise StopRecordingError("native-call", f"{function.__name__} with an output")
+    if _is_numeric(function, call.kwargs):
+        for value in call.kwargs.values():
+            _read(observer, value)
+        if record_on_arrays(observer, function, tuple(args), call.kwargs):
+            return
     _pure(observer, NativeCall(call.name, tuple(args), call.kwargs))
 
 
@@ -90,7 +109,9 @@ _NAMES: Final = """
     promote_types min_scalar_type ascontiguousarray
 """
 _FUNCTIONS: Final = frozenset(
-    getattr(np, name) for name in _NAMES.split() if hasattr(np, name)
+    function
+    for name in _NAMES.split()
+    if type(function := getattr(np, name, np.add)) is not np.ufunc
 )
 _METHODS: Final = """
     all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum

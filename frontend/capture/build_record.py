@@ -159,7 +159,8 @@ class Run:
                 outputs.append(node)
             return outputs.index(node)
 
-        planner = Planner(known, output_of, self.session.effects)
+        twin_of = recorder.tensors.arrays.twin
+        planner = Planner(known, output_of, self.session.effects, twin_of)
         root = None if lifting is None else lifting.root.result
         mock = planner.plan(result, None if unfinished else root)
         if mock.steps and program_hooks_on_saved_tensors():

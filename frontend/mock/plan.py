@@ -54,12 +54,14 @@ class Planner:
         output_of: Gives for a tensor that the run made the number of a graph output,
             None for any other object.
         effects: Steps that repeat what the run did outside of the program.
+        twin_of: Gives the tensor that an array shows, None if it shows none of the run.
         fetched: External objects that a hit needs, in order.
     """
 
     graph: RefGraph
     output_of: Callable[[Any], int | None]
     effects: Sequence[steps.HitStep] = ()
+    twin_of: Callable[[Any], Any] = lambda obj: None
     fetched: list[Node | Expression] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -168,7 +170,9 @@ class Planner:
             self._check_walk(obj)
         if id(obj) in self.graph.drained:
             raise StopRecordingError("result-object", "a set that was drained")
-        recipe = recipe_for(obj, self._part)
+        twin = self.twin_of(obj)
+        shown = Recipe(_array_of, (twin,))
+        recipe = recipe_for(obj, self._part) if twin is None else shown
         self._pin_others(obj, recipe)
         self._kept += (obj, recipe)
         if recipe.late:
@@ -355,6 +359,10 @@ class Planner:
             return [Call(steps.discard_attribute, target, (Constant(name),))]
         part = self._at(cls, Kind.CLASS_ATTRIBUTE, name, value)
         return [Call(steps.set_class_attribute, target, (Constant(name), part))]
+
+
+def _array_of(tensor: Any) -> Any:
+    return tensor.numpy()
 
 
 def _placed(node: Node, calls: Sequence[Call]) -> list[Call]:

@@ -73,6 +73,12 @@ class OperatorLayer:
     def read_form(self, tensor: Any) -> None:
         """Take note that type, dtype, device and shape of a tensor were used."""
 
+    def twin(self, array: Any) -> Any:
+        """Return the tensor of the run whose memory an array shows, None if of none."""
+
+    def take_array(self, func: Any, args: Any, kwargs: Any, array: Any) -> None:
+        """Record the array that a function of arrays of tensors has given."""
+
     def release(self) -> None:
         """Let go of the tensors: nothing is recorded any more."""
 

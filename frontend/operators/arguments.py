@@ -52,6 +52,32 @@ class Arrays:
     def __init__(self, graph: RefGraph) -> None:
         self._graph = graph
         self._shared: list[tuple[torch.Tensor, Any]] = []
+        self._twins: dict[int, tuple[Any, torch.Tensor]] = {}
+
+    def follow(self, array: Any, tensor: torch.Tensor) -> None:
+        """Take note of an array that shows a tensor of the run."""
+        self._twins[id(array)] = array, tensor
+        self._graph.computed.add(id(owner_of(array)))
+        self._graph.adopt(array)
+
+    def twin(self, array: Any) -> torch.Tensor | None:
+        """Return the tensor that an array shows, None if it shows none of the run."""
+        return self._twins.get(id(array), (None, None))[1]
+
+    def of_twin(self, func: Any, data: Any, result: torch.Tensor) -> Any:
+        """Return the call that makes of a tensor what one makes of its array.
+
+        Raises:
+            StopRecordingError: There is none.
+        """
+        twin = self.twin(data)
+        if twin is None or func not in TAKERS or result.device != twin.device:
+            return None
+        if result.data_ptr() == twin.data_ptr() and result.dtype == twin.dtype:
+            return torch.Tensor.detach, (twin,), {}
+        if twin.to(result.dtype, copy=True).stride() != result.stride():
+            raise StopRecordingError("operator-argument", "the form of an array")
+        return torch.Tensor.to, (twin, result.dtype), {"copy": True}
 
     def replaced(
         self, func: Any, args: Any, kwargs: Any, result: Any

@@ -38,7 +38,7 @@ from magweld.frontend.operators.predicates import (
     is_value,
 )
 from magweld.frontend.operators.recording import Recording
-from magweld.frontend.operators.targets import create_node
+from magweld.frontend.operators.targets import ArrayFunction, create_node
 from magweld.frontend.operators.tensors import PLAIN_TENSORS
 from magweld.frontend.operators.warned import WarningWatch
 from magweld.frontend.operators.watch import OperatorWatch
@@ -317,11 +317,47 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         if name != "numpy" or not is_array(result) or self._session.in_branch:
             return False
         if not is_constant(self.graph, node, self.memory()):
-            return False
+            return self._shows(node, args[0], result)
         self.graph.erase_node(node)
         self.tensors.arrays.lend(args[0], result)
         self._session.graph.adopt(result)
         return True
+
+    def _shows(self, node: fx.Node, tensor: torch.Tensor, array: Any) -> bool:
+        """Follow an array that shows a tensor; a number of no dimension is a value."""
+        plain = type(tensor) in PLAIN_TENSORS and len(node.args) == 1
+        if not plain or node.kwargs or not array.ndim or not tensor.is_cpu:
+            return False
+        self.graph.erase_node(node)
+        self.tensors.arrays.follow(array, tensor)
+        return True
+
+    def twin(self, array: Any) -> torch.Tensor | None:
+        within = self.in_opaque or self._session.in_branch
+        return None if within else self.tensors.arrays.twin(array)
+
+    def take_array(self, func: Any, args: Any, kwargs: Any, array: Any) -> None:
+        twins = tuple(map(self.tensors.arrays.twin, args))
+        pairs = zip(args, twins, strict=True)
+        fixed = tuple(arg if twin is None else None for arg, twin in pairs)
+        tensors = [twin for twin in twins if twin is not None]
+        operator = ArrayFunction(func, fixed, kwargs)
+        shown = is_array(array) and array.ndim and array.base is None
+        if not shown or array.dtype.kind not in "bif":
+            raise StopRecordingError("tensor-value", "numpy")
+        self._passes = True
+        try:
+            twin = torch.from_numpy(array)
+            self.watch.reset()
+            self._warnings.seen = False
+            self.serial += 1
+            self.last = operator.__name__
+            node = self._create(operator, operator.__name__, tuple(tensors), {})
+            self._keep(node, CallKind.OPERATOR, operator.__name__, twin)
+            node.meta["fallible"] = True
+            self.tensors.arrays.follow(array, twin)
+        finally:
+            self._passes = False
 
     def _may_become_control(self) -> bool:
         """Return whether operators belong to what may be a branch or loop at the end.

@@ -38,6 +38,30 @@ class CustomFunction(Opaque):
         super().__init__(cls.apply, f"{cls.__qualname__}.apply")
 
 
+class ArrayFunction(Opaque):
+    """A function of arrays as one of the tensors that these show.
+
+    Args:
+        args: Its arguments, None for each tensor.
+    """
+
+    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: Any) -> None:
+        super().__init__(function, f"numpy_{function.__name__}")
+        self._args, self._kwargs = args, kwargs
+
+    def __call__(self, *tensors: torch.Tensor) -> torch.Tensor:
+        """Return the tensor that shares the memory of the result.
+
+        Raises:
+            RuntimeError: It is being traced: nothing would be seen of what it does.
+        """
+        if torch._C._len_torch_dispatch_stack():
+            raise RuntimeError(f"{self.__name__} runs through torch only")
+        shown = (tensor.numpy() for tensor in tensors)
+        args = (next(shown) if arg is None else arg for arg in self._args)
+        return torch.from_numpy(self._function(*args, **self._kwargs))
+
+
 class ConstantTensor(Opaque):
     """Gives a new tensor with the elements of one of the recorded run."""
 

@@ -343,6 +343,10 @@ class TensorMap:
         """
         if func is torch.asarray:
             func, args, kwargs = of_asarray(args, kwargs)
+        if args and is_array(args[0]) and not {*kwargs} - {"dtype"}:
+            call: Call | None = self.arrays.of_twin(func, args[0], result)
+            if call is not None:
+                return call
         made = self.data.replaced(func, args, kwargs, result)
         if made is None:
             return self.arrays.replaced(func, args, kwargs, result)

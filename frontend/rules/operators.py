@@ -39,7 +39,7 @@ from magweld.frontend.state.natives import (
     read_form,
     scalar_base,
 )
-from magweld.frontend.state.python_operators import BINARY
+from magweld.frontend.state.python_operators import BINARY, functions
 from magweld.frontend.state.set_writes import note_set_operand
 from magweld.frontend.state.values import is_identity, is_scalar
 
@@ -164,9 +164,37 @@ _OF_SETS: Final = {
 }
 
 
+_ELEMENTWISE: Final = functions({s: name for s, name in BINARY.items() if s != "@"})
+_NUMBERS: Final = (bool, int, float)
+
+
+def record_on_arrays(
+    observer: Observer, function: Any, args: tuple[Any, ...], kwargs: Any
+) -> bool:
+    """Record a pure function of arrays of tensors; return whether it is one of these.
+
+    Its result follows from the tensors, and is an array again.
+    """
+    layer = observer.session.operators
+    shown = [is_array(arg) and layer.twin(arg) is not None for arg in args]
+    pairs = zip(args, shown, strict=True)
+    if not any(shown) or not all(s or type(arg) in _NUMBERS for arg, s in pairs):
+        return False
+    observer.session.opaque_caller = observer
+
+    def close(observer: Observer, stack: list[Any]) -> None:
+        layer.take_array(function, args, kwargs, stack[-1])
+
+    observer.after = close
+    return True
+
+
 def _combine(observer: Observer, symbol: str, left: Any, right: Any) -> None:
     if type(left) is str and symbol == "%":
         read_format_arguments(observer, right)
+        return
+    function = _ELEMENTWISE.get(symbol)
+    if function is not None and record_on_arrays(observer, function, (left, right), {}):
         return
     for operand in (left, right):
         _read_number(observer, operand, symbol)

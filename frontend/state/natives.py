@@ -135,12 +135,13 @@ def read_content(graph: RefGraph, obj: Any) -> None:
         StopRecordingError: It is an array whose content keeps changing, or its content
             cannot be compared.
     """
-    node = graph.require(obj)
+    node, owner = graph.require(obj), id(owner_of(obj))
+    if owner in graph.computed:
+        raise StopRecordingError("tensor-value", "numpy")
     if not node.owned:
         if is_array(obj) and graph.changing and graph.paths.of(node) in graph.changing:
             raise StopRecordingError("opaque-value", "an array that keeps changing")
         graph.read(node, Kind.CONTENT, None, content_of(obj))
-    owner = id(owner_of(obj))
     if owner in graph.lent:
         graph.lent[owner] = True
 
@@ -148,6 +149,8 @@ def read_content(graph: RefGraph, obj: Any) -> None:
 def read_form(graph: RefGraph, obj: Any) -> None:
     """Record that all of an array but its elements was used."""
     node = graph.require(obj)
+    if id(owner_of(obj)) in graph.computed:
+        raise StopRecordingError("tensor-value", "numpy")
     if not node.owned:
         graph.read(node, Kind.FORM, None, form_of(obj))
 
@@ -170,6 +173,7 @@ def check_buffer_write(graph: RefGraph, obj: Any) -> None:
     owner = owner_of(obj)
     node = graph.find(owner)
     before = node is None or node.external or id(owner) in graph.lent
+    before = before or id(owner) in graph.computed
     if before or graph.require(obj).external:
         raise StopRecordingError("native-operator", "write to a buffer")
     graph.changes(graph.require(owner))

@@ -69,6 +69,7 @@ class RefGraph:
         lifting: Told about reads and writes in a run with lifted values.
         changing: Paths of data that keeps changing from call to call.
         lent: Whether arrays whose memory tensors share were read since, by id.
+        computed: What owns the memory of arrays that follow from tensors, by id.
         choices: What branches on tensors forbid.
         plans: How attributes are found.
         paths: How external objects are reached.
@@ -98,6 +99,7 @@ class RefGraph:
     lifting: Lifting | None = None
     changing: frozenset[str] = frozenset()
     lent: dict[int, bool] = field(default_factory=dict)
+    computed: set[int] = field(default_factory=set)
     choices: Choices = field(default_factory=Choices)
     plans: Plans = field(default_factory=Plans)
     paths: Paths = field(default_factory=Paths)
