@@ -237,6 +237,12 @@ def recursion(x, n=3):
     return y * 2.0
 
 
+def to_storage(x):
+    y = x + 0.25
+    values = y.untyped_storage()
+    return y * float(values.nbytes() % 7) + 1.0
+
+
 def to_array(x):
     y = x + 0.25
     values = y.numpy()
@@ -262,11 +268,12 @@ PROGRAMS = {
     unbound: 2,
     sorted_with_key: 2,
     recursion: 4,
-    to_array: 3,
+    to_storage: 3,
+    to_array: 2,
 }
 # Here the frames cannot be left at a break, as `with` or `try` is around it, or a place
 # to split at shows only when its instruction has begun: further calls record the rest.
-IN_LATER_CALLS = {in_with, in_try, sorted_with_key, to_array}
+IN_LATER_CALLS = {in_with, in_try, sorted_with_key, to_storage}
 
 
 @pytest.mark.parametrize("program", [p for p in PROGRAMS if p not in IN_LATER_CALLS])
