@@ -6,6 +6,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Variable
@@ -19,7 +20,8 @@ _DICTS: Final = frozenset({dict, OrderedDict, defaultdict})
 # What holds no tensor.
 _PLAIN: Final = frozenset(
     {bool, int, float, complex, str, bytes, type(None), range}
-    | {torch.Size, torch.dtype, torch.device}
+    | {torch.Size, torch.dtype, torch.device, np.bool_}
+    | {kind for kind in np.sctypeDict.values() if issubclass(kind, np.number)}
 )
 
 
@@ -50,6 +52,8 @@ def differentiable(result: Any) -> list[Tensor] | None:
 
 def _parts(cls: type, obj: Any) -> Iterable[Any] | None:
     """Return what is in a container, None for objects of other classes."""
+    if cls is np.ndarray:
+        return None if obj.dtype.hasobject else ()
     if cls in _SEQUENCES:
         parts: Iterable[Any] = obj
         return parts

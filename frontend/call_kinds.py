@@ -8,11 +8,12 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from magweld.frontend.eager_kinds import Kind
+from magweld.frontend.eager_kinds import TENSORS, Kind
 from magweld.frontend.state.mro import ClassKey, key_of_class
 from magweld.frontend.state.values import text_of_scalar
 
 _VALUES: Final = (bool, int, float, str, type(None))
+_TENSORS: Final = {key_of_class(cls): cls for cls in TENSORS}
 # Steps of a doubling of an extent, within which extents are about equal.
 _STEPS: Final = 4
 
@@ -36,6 +37,17 @@ def kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Kind:
     if kwargs:
         found += [(name, kind_of((value,), {})) for name, value in kwargs.items()]
     return tuple(found)
+
+
+def kind_of_signature(signature: tuple[Any, ...]) -> Kind:
+    """Return a kind of calls that have nothing in common but types of arguments.
+
+    Args:
+        signature: Classes of positional arguments, then of named ones with the names.
+    """
+    given, named = signature
+    classes = [_TENSORS.get(cls, cls) for cls in given]
+    return (*classes, *((name, (_TENSORS.get(cls, cls),)) for name, cls in named))
 
 
 def about_kind(kind: Kind) -> Kind:

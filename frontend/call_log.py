@@ -59,10 +59,10 @@ class CallLog:
             if cache.failures or not records or records[0] is not record:
                 cache.promote(record)
 
-    def left_alone(self, cache: RecordCache) -> None:
+    def left_alone(self, cache: RecordCache, signature: Signature) -> None:
         """Take note of a call that no record has answered and none is made for."""
         with self.lock:
-            rest = cache.leave_alone()
+            rest = cache.leave_alone(signature)
         if rest:
             self.fell_back(
                 f"no record fits such calls: the next {rest} do not ask for any"

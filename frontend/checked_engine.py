@@ -67,6 +67,9 @@ class CheckedEngine(Engine):
     def _know_lost(self) -> None:
         """Whether a call is to be compared has to be asked before who runs it."""
 
+    def _know_resting(self, cache: RecordCache) -> None:
+        """Likewise."""
+
     def _answer(
         self,
         cache: RecordCache,

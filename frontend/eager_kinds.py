@@ -27,6 +27,8 @@ _GLOBALS: Final[dict[str, Any]] = {
     "is_tracing": _is_tracing,
     "profiler": profiler,
 }
+# Classes of a metaclass that are no program's own.
+TENSORS: Final = (Tensor, torch.nn.Parameter)
 # Whoever calls has asked for modes of functions, and for Dynamo. To other modes and
 # tracers an eager run shows the program, but not the place of a module among others.
 _PROFILED: Final = "profiler._is_profiler_enabled"
@@ -116,7 +118,7 @@ class _Test:
 
     def _of_value(self, value: str, kind: Any) -> Iterator[str]:
         """Yield the conditions of one value; none if code cannot tell them."""
-        if type(kind) is type:
+        if type(kind) is type or any(kind is cls for cls in TENSORS):
             yield f"type({value}) is {self._names.constant(kind)}"
         elif type(kind) is tuple and type(kind[0]) is torch.Size:
             shape, dtype = map(self._names.constant, kind)

@@ -23,7 +23,7 @@ from torch.compiler import is_dynamo_compiling
 from torch.fx import _symbolic_trace
 
 from magweld.frontend.annotations.user import UserAnnotation
-from magweld.frontend.call_kinds import kind_of
+from magweld.frontend.call_kinds import kind_of, kind_of_signature
 from magweld.frontend.call_log import CallLog
 from magweld.frontend.capture.capture import Outcome, capture
 from magweld.frontend.catalogue import (
@@ -186,8 +186,10 @@ class Engine:
         """Count the calls that have run eagerly for good, which count themselves."""
         count = self._profit.take_eager()
         with self._log.lock:
-            self._counts["calls"] += count
+            rested = self._cache.rest.take_untold()
+            self._counts["calls"] += count + rested
             self._counts["eager"] += count
+            self._counts["misses"] += rested
 
     def _call_timed(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], kind: Kind
@@ -474,17 +476,37 @@ class Engine:
     def _leaves_alone(self, cache: RecordCache, signature: Signature) -> bool:
         """Return whether no record is made for a call that none has answered."""
         if self._segments.worthless or cache.has_given_up(signature):
-            self._log.left_alone(cache)
+            self._leave_alone(cache, signature)
             return True
-        if cache.resting:
+        if cache.is_resting and not cache.rests_for(signature):
             # A call of another kind, which one of them may fit.
             self._log.wake(cache)
+            self._know_resting(cache)
             return True
-        if self._pace.allows(cache.added):
+        if not cache.is_resting and self._pace.allows(cache.added, cache.in_vain):
             return False
         self._log.add(Break(CATALOGUE["many-records"], "", ""))
-        self._log.left_alone(cache)
+        self._leave_alone(cache, signature)
         return True
+
+    def _leave_alone(self, cache: RecordCache, signature: Signature) -> None:
+        """Take note of a call that no record has answered and none is made for."""
+        self._count_eager()
+        self._log.left_alone(cache, signature)
+        self._know_resting(cache)
+
+    def _know_resting(self, cache: RecordCache) -> None:
+        """Have calls known by less for which all records rest, and others no more."""
+        rest = cache.rest
+        if cache is not self._cache or rest.is_known == cache.is_resting:
+            return
+        rest.is_known = not rest.is_known
+        if rest.is_known:
+            kinds = {kind_of_signature(rest.signature): rest}
+            self.is_eager = eager_kinds(kinds, isinstance(self.target, nn.Module))
+        else:
+            self.is_eager = None
+            self._profit.forget_known()
 
     def _take_monitor(self) -> Break | None:
         """Begin to monitor, until the lock is released; return what is in the way."""
@@ -519,21 +541,28 @@ class Engine:
             for record, failure in failures
         )
         start = time.perf_counter()
-        outcome = capture(
-            program,
-            known.sources,
-            known.places,
-            wanted,
-            self._annotations,
-            branched,
-            known.assumes,
-            sizes,
-            cache.lifting.changing,
-        )
+        try:
+            outcome = capture(
+                program,
+                known.sources,
+                known.places,
+                wanted,
+                self._annotations,
+                branched,
+                known.assumes,
+                sizes,
+                cache.lifting.changing,
+            )
+        except BaseException:
+            # Of the program: a call like this one may always raise.
+            with self._log.lock:
+                cache.note_recording(None)
+            self._pace.note(time.perf_counter() - start, None, cache.in_vain)
+            raise
         seconds = time.perf_counter() - start
         record = self._keep(cache, signature, outcome, wanted)
         if record is not None:
-            self._pace.note(seconds, record)
+            self._pace.note(seconds, record, cache.in_vain)
             record.begins = program.begins
             self._log.recorded(record, seconds, noted)
             took = outcome.capture is not None and outcome.capture.dynamic

@@ -25,6 +25,10 @@ _UNFINISHED: Final = 32
 # each further time it is four times as many. Few times on a busy machine may mislead.
 _PAUSE: Final = 100
 _LONGER: Final = 4
+# Hits that have lost by much are timed again later: what they lose then is to be so
+# little of the time of the calls between, but no later than after so many calls.
+_SHARE: Final = 0.01
+_LONGEST: Final = 1600
 # Failed hits of a record before calls like these run eagerly, if they are half of all.
 _FAILURES: Final = 3
 # Calls after which an attempt to time hits once more is given up. What runs the graph
@@ -70,6 +74,18 @@ class _Times:
         """How many calls are counted."""
         return sum(map(len, self.turns.times))
 
+    @property
+    def calls_to_wait(self) -> int:
+        """After how many calls hits are timed once more that have lost.
+
+        Times of a busy machine may tell anything, so they do not make it later.
+        """
+        if self.turns.least is None or not self.turns.is_calm:
+            return _PAUSE
+        hit, eager = self.turns.least
+        lost = CALLS / 2 * (hit - eager)
+        return round(min(max(_PAUSE, lost / (_SHARE * eager)), _LONGEST))
+
     def __str__(self) -> str:
         if self.fails:
             return "the graph fails where the program does not"
@@ -83,6 +99,8 @@ class _Lost:
 
     Attributes:
         times: Those that have decided.
+        first: Calls that have run eagerly before hits were timed once more, the first
+            time.
         pause: Calls that run eagerly before hits are timed once more.
         left: How many of these there are still.
         counted: What was left when its calls were last counted.
@@ -91,17 +109,21 @@ class _Lost:
     """
 
     times: _Times
-    pause: int = _PAUSE
-    left: int = _PAUSE
-    counted: int = _PAUSE
+    first: int = _PAUSE
+    pause: int = field(init=False)
+    left: int = field(init=False)
+    counted: int = field(init=False)
     attempts: int = 0
     is_known: bool = False
+
+    def __post_init__(self) -> None:
+        self.pause = self.left = self.counted = self.first
 
     @property
     def ran(self) -> int:
         """How many calls have run eagerly by the end of the pause."""
         # Each one is longer than all before.
-        return (_LONGER * self.pause - _PAUSE) // (_LONGER - 1)
+        return (_LONGER * self.pause - self.first) // (_LONGER - 1)
 
     def take_eager(self) -> int:
         """Return how many calls have run eagerly that were not counted yet."""
@@ -184,6 +206,11 @@ class Profitability(KeptByRecords):
         self._lost_together: dict[tuple[int, Kind], _Lost] = {}
         self._about: dict[Kind, Kind] = {}
         self._eager = 0
+
+    def forget_known(self) -> None:
+        """Have lost kinds told apart anew: the code that did so is gone."""
+        for one in list(self.lost.values()):
+            one.is_known = False
 
     def take_eager(self) -> int:
         """Return how many calls of lost kinds have run eagerly, each of them once."""
@@ -328,7 +355,7 @@ class Profitability(KeptByRecords):
             result: What it has returned.
         """
         seconds, results = self.clock() - start, differentiable(result)
-        if results is None and record.grad_enabled:
+        if results is None and record.may_train:
             self._dismiss(record)
         elif not results:
             self._judge(record, kind, way, seconds)
@@ -392,7 +419,9 @@ class Profitability(KeptByRecords):
         if lost is not None:
             lost.renew(times)
         elif len(self.lost) < KINDS:
-            lost = _Lost(times)
+            # More code may be made for one of many sizes meanwhile.
+            first = times.calls_to_wait if record.lifted is None else _PAUSE
+            lost = _Lost(times, first)
             # Other threads may add to them.
             kinds = sorted(list(times.kinds), key=repr)
             for kind in kinds:

@@ -11,6 +11,7 @@ from magweld.frontend.guards.guard import Failure
 from magweld.frontend.lifting.ahead import SizesAhead
 from magweld.frontend.records.policy import LiftingPolicy
 from magweld.frontend.records.record import Record
+from magweld.frontend.records.resting import Resting
 from magweld.frontend.segments.continuation import Sources
 from magweld.frontend.segments.program import Rest
 from magweld.frontend.segments.shape import Form, Suspended
@@ -27,11 +28,10 @@ MAX_HITS_A_FAILURE: Final = 16
 MAX_FAILURES = 8
 # Hits in a row of a record that torch runs for many sizes before it is looked at first.
 MAX_BEHIND = 16
-# Calls in a row that are left alone and that no record answers before the records rest;
-# calls until they are asked again, the first time, and how many times as many later.
+# Calls in a row that are left alone and that no record answers before the records rest.
 MAX_UNANSWERED: Final = 8
-REST: Final = 100
-_LONGER: Final = 4
+# Such calls, in all, in which records go that have never answered one.
+_UNWORTHY_AFTER: Final = 64
 # Calls that are left alone count as failures under this path.
 _LEFT_ALONE: Final = ""
 
@@ -54,8 +54,12 @@ class RecordCache:
         lifting: Which numbers later runs lift.
         resting: Those that calls do not ask for now: none has answered for long, and
             no record is made for such calls.
+        is_resting: Whether it is so, even if there are none.
+        rest: For how many calls they do so.
         failures: How often the guard at a path has failed since the last hit.
         added: How many records there have been.
+        in_vain: How many recordings in a row have given no record, or one that nobody
+            had hit when the next one was made, the last one among them.
         ahead: The sizes of the next run that lifts some, if they are worked out before
             it.
     """
@@ -63,8 +67,12 @@ class RecordCache:
     def __init__(self, lifting: LiftingPolicy) -> None:
         self.records: list[Record] = []
         self.resting: list[Record] = []
-        self._rest = self._left = REST
+        self.is_resting = False
+        self.rest = Resting()
         self.added = 0
+        self.in_vain = 0
+        self._newest: Record | None = None
+        self._unanswered = 0
         self._behind = 0
         self.lifting = lifting
         self._refusals: Counter[tuple[Signature, str]] = Counter()
@@ -85,9 +93,16 @@ class RecordCache:
         self.wake()
         record.number = self.added
         self.added += 1
+        self.note_recording(record)
         kept = self.records[: MAX_RECORDS - 1]
         behind = _goes_behind(record, kept)
         self.records = [*kept, record] if behind else [record, *kept]
+
+    def note_recording(self, record: Record | None) -> None:
+        """Take note of a recording, which may have given no record."""
+        newest, self._newest = self._newest, record
+        has_hits = newest is not None and newest.hits > 0
+        self.in_vain = 1 if has_hits else self.in_vain + 1
 
     def promote(self, record: Record) -> None:
         """Put a record first, unless another thread has dropped it meanwhile.
@@ -96,7 +111,6 @@ class RecordCache:
         as long as these are hit now and then: each guard that fails takes time.
         """
         self.failures.clear()
-        self._rest = REST
         records = self.records
         others = [other for other in records if other is not record]
         if len(others) == len(records):
@@ -109,34 +123,47 @@ class RecordCache:
         """Forget every record."""
         self.records = self.resting = []
 
-    def leave_alone(self) -> int:
+    def leave_alone(self, signature: Signature) -> int:
         """Take note of a call that no record has answered and none is made for.
 
         Each record takes time to say that it does not fit: a predicate runs operators,
         an array is compared as a whole. So after some such calls in a row the records
         rest for others.
 
+        Args:
+            signature: Types of the arguments.
+
         Returns:
             For how many calls the records rest from now on; 0 if nothing has changed.
         """
-        if self.resting:
-            self._left -= 1
-            if self._left <= 0:
+        if self.is_resting:
+            self.rest.take_call()
+            if self.rest.left <= 0:
                 self.wake()
             return 0
         self.failures[_LEFT_ALONE] += 1
-        if not self.records or self.failures[_LEFT_ALONE] < MAX_UNANSWERED:
+        self.rest.note_unanswered()
+        self._unanswered += 1
+        if self._unanswered % _UNWORTHY_AFTER == 0:
+            newest = self._newest
+            self.records = [one for one in self.records if one.hits or one is newest]
+        if self.failures[_LEFT_ALONE] < MAX_UNANSWERED:
             return 0
+        self.is_resting = True
         self.records, self.resting = [], self.records
-        self._left = self._rest
-        self._rest *= _LONGER
-        return self._left
+        return self.rest.begin(signature, sum(one.hits for one in self.resting))
+
+    def rests_for(self, signature: Signature) -> bool:
+        """Return whether the records rest for calls with such arguments."""
+        return self.is_resting and self.rest.signature == signature
 
     def wake(self) -> None:
         """Have calls ask for all records again."""
-        if not self.resting:
+        if not self.is_resting:
             return
+        self.is_resting = False
         self.records, self.resting = [*self.records, *self.resting], []
+        self.rest.end()
         # It stays, so that the first hit is told to `promote`.
         self.failures[_LEFT_ALONE] = 0
 

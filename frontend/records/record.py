@@ -205,6 +205,14 @@ class Record(KeptByRecords):
         return texts[name](self)
 
     @property
+    def may_train(self) -> bool:
+        """Whether gradients may flow through what a call computes.
+
+        What comes behind a break is not known.
+        """
+        return self.grad_enabled and (self.trains or self.ends is not None)
+
+    @property
     def is_pending(self) -> bool:
         """Whether it is not known yet what will run the graph."""
         tiers = self.tiered if self._deciding is None else self._deciding

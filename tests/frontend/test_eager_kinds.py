@@ -125,7 +125,7 @@ def test_many_kinds_are_told_apart_by_keys() -> None:
 
 def lost(left: int) -> _Lost:
     """Return what is known of a kind so many calls of which run eagerly."""
-    return _Lost(_Times(), left, left, left)
+    return _Lost(_Times(), left)
 
 
 def kept(program: Callable[..., Any], *kinds: Any, **options: Any) -> Any:

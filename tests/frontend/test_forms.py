@@ -37,6 +37,37 @@ def test_what_fits_is_made_once() -> None:
     assert (len(forms), forms.dropped) == (50, 0)
 
 
+def test_keys_that_do_not_come_back_are_noticed() -> None:
+    forms = Forms(limit=1000)
+    known = []
+    for key in range(6000):
+        forms.is_wanted(key)
+        known.append(forms.are_new)
+    # Few keys tell nothing. Later ones do, also once the first are forgotten.
+    assert not known[20]
+    assert all(known[40:])
+    rotation = Forms(limit=1000)
+    for call in range(400):
+        rotation.is_wanted(call % 40)
+    assert not rotation.are_new
+
+
+def test_calls_of_which_none_comes_back_run_as_they_will() -> None:
+    graph = fx.symbolic_trace(lambda x, n: x * n)
+    example = Example.of([torch.ones(3)], [2.0])
+
+    def compile_graph(module: Any, tensors: list[Tensor]) -> Any:
+        raise AssertionError("no values come back")
+
+    lifted = LiftedGraph(graph, 1, compile_graph, example)
+    final = []
+    for number in range(60):
+        assert torch.equal(lifted(torch.ones(3), float(number)), torch.ones(3) * number)
+        final.append(lifted.was_final)
+    assert not any(final[:20])
+    assert all(final[40:])
+
+
 def test_what_does_not_fit_is_made_less_and_less() -> None:
     forms = Forms(limit=1000)
     made = rotate(forms, keys=60, rounds=400, size=20)

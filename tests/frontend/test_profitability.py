@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from unittest import mock
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -845,8 +846,34 @@ def test_results_are_looked_into_without_code_of_the_program() -> None:
     assert differentiable(Loss(a, (3, "x", None))) == [a]
     assert differentiable((torch.max(a.reshape(1, 2), 1), 1.5))
     assert differentiable([weight, 3]) == []
-    for other in (Named(a=a), mock.Mock(), {1}, iter([a]), Loss(a, Named())):
+    assert differentiable((a, np.ones(3), np.float32(1), np.bool_(True))) == [a]
+    objects = np.full(1, None, dtype=object)
+    for other in (Named(a=a), mock.Mock(), {1}, iter([a]), Loss(a, Named()), objects):
         assert differentiable(other) is None
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_other_results_are_timed_where_nothing_trains(trains: bool) -> None:
+    weight = torch.ones(4, requires_grad=trains)
+
+    def program(x: Tensor) -> Named:
+        return Named(a=torch.softmax(x * weight, -1))
+
+    clock = Clock()
+    fast, _ = compared(program, clock, backend=slow_graph(clock, 3.0))
+    for _ in range(20):
+        fast(torch.zeros(4))
+    assert (fast.stats()["eager"] > 3) is not trains
+
+
+def test_hits_that_lose_by_much_are_timed_again_later() -> None:
+    pauses = []
+    for hit in (1.05, 2.0, 50.0):
+        profit, record = Profitability(True, clock=lambda: 0.0), Timed()
+        profit.add([record])
+        assert judge(profit, record, 3, hit)
+        pauses.append(calls_until_compared(profit, kind_of((torch.ones(3),), {})))
+    assert pauses[0] < pauses[1] < pauses[2] < 2000
 
 
 def test_results_that_hold_themselves_are_timed() -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from magweld.frontend import trace
 from magweld.frontend.records import pace
-from magweld.frontend.records.pace import FREE, RecordingPace
+from magweld.frontend.records.pace import FREE, FREE_IN_VAIN, RecordingPace
 
 
 class Clock:
@@ -70,18 +70,65 @@ def program(x: Tensor, name: str) -> Tensor:
     return x * 2 if name == "double" else x + name.count("a")
 
 
+def test_recordings_of_no_worth_wait_sooner() -> None:
+    clock = Clock()
+    tempo = RecordingPace(clock)
+    for in_vain in range(1, FREE_IN_VAIN):
+        tempo.note(1.0, None, in_vain)
+        assert tempo.allows(0, in_vain)
+    for wait in (40, 80, 160):
+        tempo.note(1.0, None, FREE_IN_VAIN)
+        assert not tempo.allows(0, FREE_IN_VAIN)
+        assert tempo.allows(0, 1), "another cache does not wait"
+        clock.now += wait
+        assert tempo.allows(0, FREE_IN_VAIN)
+
+
+@pytest.mark.parametrize(("times", "records"), [(1, FREE_IN_VAIN), (2, FREE + 1)])
 def test_calls_that_miss_between_hits_run_eagerly(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, times: int, records: int
 ) -> None:
     monkeypatch.setattr(pace, "_APART", 1e6)
     fast = trace(program, backend="eager")
-    calls = 4 * FREE
-    for number in range(calls):
-        x = torch.randn(3)
-        name = "double" if number % 2 else f"name {number}"
-        assert torch.equal(fast(x, name), program(x, name))
+    names, hits = 2 * FREE, 0
+    for number in range(names):
+        for _ in range(times):
+            for name in (f"name {number}", "double"):
+                x = torch.randn(3)
+                before = fast.stats()["hits"]
+                assert torch.equal(fast(x, name), program(x, name))
+                hits += name == "double" and fast.stats()["hits"] > before
     done = fast.stats()
-    # One more than is free: its time tells how long to wait.
-    assert done["graphs"] == FREE + 1
-    assert done["hits"] == calls // 2 - 1, "the record of what comes back stays"
+    # Without hits fewer are free. The time of the last tells how long to wait.
+    assert done["graphs"] == records
+    assert hits == times * names - 1, "the record of what comes back stays"
     assert [item.id for item in fast.breaks] == ["many-records"]
+
+
+def test_calls_that_always_raise_are_not_recorded_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pace, "_APART", 1e6)
+    tried = []
+
+    def checked(x: Tensor, name: str) -> Tensor:
+        tried.append(name)
+        if name == "wrong":
+            raise ValueError(name)
+        return x * 2
+
+    fast = trace(checked, backend="eager")
+    x = torch.ones(3)
+    for number in range(40):
+        if number % 2:
+            with pytest.raises(ValueError, match="wrong"):
+                fast(x, "wrong")
+        else:
+            assert torch.equal(fast(x, "right"), x * 2)
+    done = fast.stats()
+    assert tried.count("wrong") == 20
+    assert (done["graphs"], done["hits"]) == (1, 19)
+    assert [item.id for item in fast.breaks] == ["many-records"]
+    # The next kind of call is recorded when the time has come.
+    assert torch.equal(fast(x, "left"), x * 2)
+    assert fast.stats()["graphs"] == 1

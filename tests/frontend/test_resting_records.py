@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import torch
 
 from magweld.frontend import trace
-from magweld.frontend.records.cache import MAX_UNANSWERED, REST
+from magweld.frontend.records.cache import MAX_UNANSWERED
+from magweld.frontend.records.resting import REST, Resting
 
 ENOUGH = 40  # calls after which the program is left alone, and its records rest
 
@@ -43,6 +46,12 @@ def test_calls_that_no_record_fits_do_not_ask_for_them():
     stats = fast.stats()
     assert stats["records"] > 0
     assert stats["calls"] == ENOUGH + REST // 2 == stats["misses"]
+    # They are told by code of their own.
+    engine = fast._magweld_engine
+    assert engine.is_eager is not None
+    assert not engine.is_eager((x, x), {})
+    assert not engine.is_eager((), {"x": x})
+    assert not engine.is_eager((3,), {})
 
 
 def test_they_are_asked_for_again_after_a_while():
@@ -83,6 +92,49 @@ def test_calls_of_another_kind_wake_them():
     stats = fast.stats()
     assert stats["hits"] == hits + 2
     assert stats["records"] == fast.stats()["graphs"]  # none was made twice
+
+
+def test_they_rest_for_longer_unless_they_answer_half_of_the_calls():
+    rest, hits, found = Resting(), 0, []
+    signature = ((), ())
+    for answered in (0, 0, MAX_UNANSWERED - 1, MAX_UNANSWERED, 0):
+        for _ in range(MAX_UNANSWERED):
+            rest.note_unanswered()
+        hits += answered
+        found.append(rest.begin(signature, hits) // REST)
+        rest.left -= 3  # answered by who does not count them
+        rest.take_call()
+        rest.end()
+        assert rest.left == 0
+        assert rest.take_untold() == 3
+        assert rest.take_untold() == 0
+    assert found == [1, 4, 16, 1, 4]
+
+
+def test_records_that_never_answer_go_in_the_end():
+    walk = Walk()
+    fast, x = _unstable(walk, calls=14)
+    for number in range(2 * ENOUGH + REST):
+        walk.name = "0a" if number % 4 == 0 else f"other {number}"
+        assert torch.equal(fast(x), walk.step(x))
+    # That which is hit stays, and the newest, which may be hit yet.
+    assert sorted(bool(record.hits) for record in fast.records) == [False, True]
+
+
+def test_a_program_without_records_is_left_alone_by_less():
+    def refused(x):
+        assert sys._getframe().f_locals
+        return x + 1
+
+    fast, x = trace(refused, backend="eager"), torch.ones(3)
+    for _ in range(ENOUGH):
+        assert torch.equal(fast(x), x + 1)
+    assert not fast.records
+    assert fast._magweld_engine.is_eager is not None
+    stats = fast.stats()
+    assert stats["calls"] == stats["misses"] == ENOUGH
+    assert torch.equal(fast(x=x), x + 1)
+    assert fast.stats()["calls"] == ENOUGH + 1
 
 
 def test_a_hit_ends_the_count_of_calls_that_none_fits():

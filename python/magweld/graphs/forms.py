@@ -16,6 +16,9 @@ COMPILE_AFTER: Final = 3
 COMPILE_BESIDE: Final = 64
 # The same where it is not known yet whether a form is worth anything.
 NEVER: Final = 1 << 62
+# Keys from which on it is known that hardly any comes back, and uses of each then.
+_MANY: Final = 32
+_HARDLY_ANY: Final = 1.25
 # What a form takes that does not tell.
 _UNKNOWN_BYTES: Final = 1 << 20
 # Sets of sizes and numbers whose uses are counted; a count is some hundred bytes.
@@ -81,6 +84,8 @@ class Forms:
         self.made = 0
         self.dropped = 0
         self.uses = 0
+        # Those of a key that was not remembered.
+        self._first = 0
 
     def __len__(self) -> int:
         return len(self._forms)
@@ -89,6 +94,11 @@ class Forms:
     def kinds(self) -> int:
         """How many keys were used without a form, as far as that is remembered."""
         return len(self._uses)
+
+    @property
+    def are_new(self) -> bool:
+        """Whether hardly any key comes back: there were many, and few uses of each."""
+        return self.kinds >= _MANY and self.uses <= _HARDLY_ANY * self._first
 
     def values(self) -> list[Form]:
         """Return the forms, the most recently used last."""
@@ -139,6 +149,7 @@ class Forms:
         uses = self._uses.get(key)
         if uses is None:
             uses = self._uses[key] = _Uses()
+            self._first += 1
             if len(self._uses) > _COUNTED:
                 self._uses.popitem(last=False)
         self._uses.move_to_end(key)

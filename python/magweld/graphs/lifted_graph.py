@@ -80,7 +80,8 @@ class LiftedGraph:
         forms: These.
         seconds: Time spent compiling.
         through_torch: How many calls torch has answered.
-        was_final: Whether further calls with the values of the last one run as it did.
+        was_final: Whether further calls with the values of the last one, or with other
+            ones that are new each time, run as it did.
         sizes_of_all: Sizes and numbers of the last call if the program for all sizes
             has answered it, and none of their own is there or being compiled.
     """
@@ -208,7 +209,7 @@ class LiftedGraph:
             self._last = self.sizes_of_all = key
             self.was_final = True
             return answer([*inputs])
-        tensors, wanted = [*given], False
+        tensors, wanted, stays = [*given], False, False
         with self._lock:
             unasked = self._known.drop(key)
             if unasked:
@@ -216,6 +217,8 @@ class LiftedGraph:
             program = self.forms.find(key)
             if program is None:
                 sized, wanted = self._without_form(key, tensors, numbers)
+                # Where hardly any call is like one before it, torch runs those to come.
+                stays = not wanted and self.forms.are_new
         if program is not None:
             sized = self._beside(program, key, tensors, numbers)
         runs = program if sized is None else sized
@@ -226,7 +229,7 @@ class LiftedGraph:
         self.sizes_of_all = None if sized is None or has_own else key
         # A program of its own takes the place of the one for all sizes.
         is_last = sized is None or not has_own
-        self.was_final = is_last and runs is not None and _is_final(runs)
+        self.was_final = is_last and (stays if runs is None else _is_final(runs))
         if wanted:
             program = self._make(compile_graph, key, tensors, numbers)
             if sized is None:
