@@ -64,6 +64,7 @@ def begin_call_ex(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     args, kwargs = spread_arguments(step.row.arg, stack, null)
     function = called_at(len(stack) - step.row.taken, stack, null).function
     if builtin_base(args) not in (tuple, list) or type(kwargs) is not dict:
+        step.advances = frame_of(args)
         return
     lifting = shadow.lifting
     values = tuple(builtin_base(args).__iter__(args))
@@ -235,6 +236,19 @@ def _compute(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
             shadow.push(stack, expression)
 
 
+def _divide(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
+    """`divmod` of integers: the quotient and the rest."""
+    if {*map(type, link.args)} != {int} or len(link.args) != 2:
+        return
+    for index, function in enumerate((operator.floordiv, operator.mod)):
+        values = (shadow.lifting, function, link.args, link.lifted, stack[-1][index])
+        expression = evaluate(*values)
+        if expression is None:
+            return
+        shadow.lifting.place(stack[-1], Kind.INDEX, index, expression)
+    step.operands.clear()
+
+
 def _fields(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
     """`range` and `slice`: the parts are read when the object is used."""
     parts = list(link.lifted)
@@ -278,6 +292,7 @@ _RULES: Final[tuple[tuple[NativeRule, tuple[Any, ...]], ...]] = (
     (_compute, tuple(PURE.values())),
     (_make_namespace, (SimpleNamespace,)),
     (_keep, (isinstance, type, callable, type.__dict__["__instancecheck__"])),
+    (_divide, (divmod,)),
     (_fields, (range, slice)),
     (_fetch, (getattr, dict.get, dict.__getitem__, operator.getitem)),
     (

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import operator
+from collections import OrderedDict
 from collections.abc import Iterator
 from types import GeneratorType
 from typing import Any, Final
@@ -29,7 +30,7 @@ from magweld.frontend.state.values import is_scalar, same_scalar
 
 # They put what they get, or what is in it, somewhere else.
 _MOVING: Final[tuple[Any, ...]] = (
-    *(list, tuple, tuple.__new__, dict, dict.copy, list.copy),
+    *(list, tuple, tuple.__new__, dict, OrderedDict, dict.copy, list.copy),
     *(operator.add, operator.mul, operator.getitem),
 )
 # The same; they change the first argument.
@@ -122,7 +123,8 @@ class Moves:
             # Only of what is in one container.
             self._made = tuple(*([], []) if named else given)
         else:
-            self._made = self._function(*given, **named)
+            function = dict if self._function is OrderedDict else self._function
+            self._made = function(*given, **named)
 
     def advance(self, iterator: Any) -> None:
         """Do what taking one item of an iterator will do, with marks."""

@@ -262,6 +262,9 @@ class Operands:
         opaque = link is not None and link.callee == id(handle_torch_function)
         if not observer.awaits_operator and not opaque:
             return nothing
+        given = None if kwargs else _given(step, args)
+        if given is not None:
+            return self._align(step, given, {})
         sliced = _sliced(step, args)
         if sliced is not None:
             self._place_ends(step, args[1])
@@ -313,6 +316,17 @@ def _sliced(step: Step, args: Any) -> Lifted | None:
     if not _same((container, start, stop, *stored), given):
         return None
     return (None, None, *(step.peek(3) for _ in stored))
+
+
+def _given(step: Step, args: Any) -> Lifted | None:
+    """Return the expressions of what an operator takes of a generator, if it does."""
+    count, first = len(step.given), len(args) - len(step.given)
+    spread = step.row.opname == "CALL_FUNCTION_EX" and count
+    if not spread or first < 0:
+        return None
+    if not _same(tuple(value for value, _ in step.given), args[first:]):
+        return None
+    return (*(None,) * first, *(expression for _, expression in step.given))
 
 
 def _layouts(step: Step, count: int) -> Iterator[tuple[tuple[Any, ...], Lifted]]:

@@ -177,6 +177,7 @@ class Step:
     def forget_arguments(self) -> None:
         """Forget what went into the arguments of a call, which others follow."""
         self.operands.clear()
+        self.given.clear()
         if self.row.opname == "CALL_FUNCTION_EX":
             for holder in self.before[-2:]:
                 self.forget(holder)

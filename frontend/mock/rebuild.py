@@ -111,7 +111,7 @@ def _deque(obj: deque[Any], part: Part) -> Recipe:
 
 def _defaults(obj: Any, part: Part) -> tuple[Fill, ...]:
     factory = defaultdict.__dict__["default_factory"]
-    return ((extend_dict, _pairs(obj, part)), *_slot_fill(obj, factory))
+    return ((extend_dict, _pairs(obj, part)), *_slot_fill(obj, factory, part))
 
 
 def _tuple(obj: tuple[Any, ...], part: Part) -> Recipe:
@@ -228,12 +228,12 @@ def namespace_fills(obj: Any, part: Part) -> tuple[Fill, ...]:
     return ((fill_namespace, _pairs(namespace, part)),) if namespace else ()
 
 
-def _slot_fills(obj: Any) -> tuple[Fill, ...]:
+def _slot_fills(obj: Any, part: Part) -> tuple[Fill, ...]:
     slots = python_slots(type(obj))
-    return tuple(fill for slot in slots for fill in _slot_fill(obj, slot))
+    return tuple(fill for slot in slots for fill in _slot_fill(obj, slot, part))
 
 
-def _slot_fill(obj: Any, descriptor: Any) -> list[Fill]:
+def _slot_fill(obj: Any, descriptor: Any, part: Part) -> list[Fill]:
     value = slot_value(obj, descriptor)
     if value is ABSENT:
         return []
@@ -241,7 +241,7 @@ def _slot_fill(obj: Any, descriptor: Any) -> list[Fill]:
     def fill(target: Any, parts: list[Any]) -> None:
         descriptor.__set__(target, parts[0])
 
-    return [(fill, (value,))]
+    return [(fill, (part(obj, Kind.SLOT, descriptor, value),))]
 
 
 def _set_content(obj: Any, part: Part) -> tuple[Fill, ...]:
@@ -269,12 +269,12 @@ def _instance(obj: Any, part: Part) -> Recipe:
     if issubclass(native, BaseException):
         return _exception(obj, native, part)
     if native in (int, float, complex, str, bytes):
-        fills = (*namespace_fills(obj, part), *_slot_fills(obj))
+        fills = (*namespace_fills(obj, part), *_slot_fills(obj, part))
         return Recipe(native.__new__, (cls, base_value(obj)), fills=fills)
     content = _CONTENT.get(native)
     if content is None or is_immutable(cls):
         raise StopRecordingError("result-object", cls.__qualname__)
-    fills = (*content(obj, part), *namespace_fills(obj, part), *_slot_fills(obj))
+    fills = (*content(obj, part), *namespace_fills(obj, part), *_slot_fills(obj, part))
     return Recipe(native.__new__, (cls,), late=True, fills=fills)
 
 
@@ -283,7 +283,7 @@ def _exception(obj: BaseException, native: Any, part: Part) -> Recipe:
     links = (obj.__traceback__, obj.__cause__, obj.__context__)
     if native.__basicsize__ != BaseException.__basicsize__ or any(links):
         raise StopRecordingError("result-object", type(obj).__qualname__)
-    fills = (*namespace_fills(obj, part), *_slot_fills(obj))
+    fills = (*namespace_fills(obj, part), *_slot_fills(obj, part))
     return Recipe(native.__new__, (type(obj), *obj.args), fills=fills)
 
 

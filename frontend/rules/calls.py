@@ -297,7 +297,8 @@ def construct(observer: Observer, cls: type, args: Arguments, kwargs: Keywords) 
     starter = note_class(graph, cls, "__init__")
     if type(starter) is types.FunctionType:
         register_function(session, starter)
-    else:
+    elif type(maker) is not staticmethod or starter is not object.__init__:
+        # That of `object` ignores what a function of Python makes the instance of.
         _initialise_native(observer, cls, starter, args, kwargs)
     observer.constructing = cls
     # A function of Python may return an instance that it has kept.

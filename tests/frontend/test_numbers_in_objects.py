@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -30,6 +31,22 @@ class Larger(Pair):
         return super().__new__(cls, a + 1, b)
 
 
+class Slotted:
+    __slots__ = ("a", "b")
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    def __eq__(self, other):
+        return (type(self), self.a, self.b) == (type(other), other.a, other.b)
+
+    __hash__ = None
+
+
+class Kept(float):
+    """Its native `__new__` looks at what it gets."""
+
+
 def renewed(k):
     made = SimpleNamespace(k=k, j=1)
     made.k += made.j
@@ -47,6 +64,10 @@ FOLLOWED = {
     "dict": lambda k: dict(k=k)["k"],
     "new": lambda k: Made(k).value,
     "returned": lambda k: Pair(k, 1),
+    "nested": lambda k: Pair([k, 1], ({"k": (k,)}, tuple([k, k + 1]))),
+    "ordered": lambda k: OrderedDict(j=1, k=k),
+    "slots": lambda k: Slotted(k, 1),
+    "slots of both": lambda k: Slotted(1, [k]),
 }
 
 
@@ -58,6 +79,24 @@ def test_one_record_answers_every_value(program):
     # Two values, and one for all.
     assert traced.stats()["records"] == 3, traced.explain()
     assert traced.stats()["hits"] == 3
+
+
+OTHERS = {
+    "float": lambda k: (Kept(k), type(Kept(k))),
+    "slot deleted": lambda k: (lambda s: (delattr(s, "b"), s.a)[1])(Slotted(k, k)),
+    "ordered last": lambda k: (lambda d: (d.move_to_end("j"), [*d.values()])[1])(
+        OrderedDict(j=1, k=k)
+    ),
+    "ordered of pairs": lambda k: Pair(OrderedDict([("k", k)]), 1),
+    "ordered of ordered": lambda k: OrderedDict(OrderedDict(k=k), k=k + 1),
+}
+
+
+@pytest.mark.parametrize("program", OTHERS.values(), ids=OTHERS)
+def test_others_hold_the_numbers_of_the_call(program):
+    traced = trace(lambda x, k: (x * 2, program(k)), backend="eager", check=True)
+    for k in (2.0, 3.0, 5.0, 1.0, 7.0, 8.0):
+        assert traced(torch.ones(2), k)[1] == program(k)
 
 
 class Constant:
