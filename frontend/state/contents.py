@@ -83,9 +83,7 @@ def size_of(obj: Any) -> int:
 
 def read_length(graph: RefGraph, obj: Any) -> None:
     """Record that the number of elements was used."""
-    node = graph.require(obj)
-    if node.appended:
-        _own_before_part(graph, node)
+    node = _settled(graph, obj)
     if node.written:
         _restrict_keys(graph, node)
         return
@@ -94,9 +92,7 @@ def read_length(graph: RefGraph, obj: Any) -> None:
 
 def read_truth(graph: RefGraph, obj: Any) -> None:
     """Record that it was used whether there are elements."""
-    node = graph.require(obj)
-    if node.appended:
-        _own_before_part(graph, node)
+    node = _settled(graph, obj)
     if node.written:
         _restrict_keys(graph, node)
     elif (id(obj), Kind.LENGTH, None) not in graph.edges:
@@ -109,8 +105,7 @@ def read_index(graph: RefGraph, obj: Any, index: int) -> None:
     if node.appended and _is_new(graph, node, index):
         graph.adopt(list.__getitem__(obj, index))
         return
-    if node.appended:
-        _own_before_part(graph, node)
+    node = _settled(graph, obj)
     length = size_of(obj)
     if not -length <= index < length:
         read_length(graph, obj)
@@ -225,9 +220,7 @@ def _restrict_keys(graph: RefGraph, node: Node) -> None:
 
 def read_all(graph: RefGraph, obj: Any) -> None:
     """Record that every element of a container was used."""
-    node = graph.require(obj)
-    if node.appended:
-        own(graph, node)
+    node = _settled(graph, obj)
     if node.owned:
         for value in elements(obj):
             graph.adopt(value)
@@ -377,16 +370,19 @@ def own(graph: RefGraph, node: Node) -> None:
     node.owned = True
 
 
-def _own_before_part(graph: RefGraph, node: Node) -> None:
-    """Own a list to which the run has appended, before a part of it is read.
+def _settled(graph: RefGraph, obj: Any) -> Node:
+    """Return the node of a container that is about to be read.
 
-    An equal number in another place of the list is not what the instruction reads.
+    A list to which the run has appended is owned before. That reads what was in it, but
+    the instruction does not: an equal number in another place is not what it reads.
     """
-    lifting = graph.lifting
-    first = 0 if lifting is None else len(lifting.reads)
-    own(graph, node)
-    if lifting is not None:
-        del lifting.reads[first:]
+    node, lifting = graph.require(obj), graph.lifting
+    if node.appended:
+        first = 0 if lifting is None else len(lifting.reads)
+        own(graph, node)
+        if lifting is not None:
+            del lifting.reads[first:]
+    return node
 
 
 def copy_content(obj: Any) -> Any:
