@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from types import MappingProxyType
 from typing import Any, Final
 
 from magweld.frontend.monitor.annotation import (
@@ -59,7 +60,7 @@ def _dict_update(observer: Observer, call: NativeCall) -> None:
 
 
 def _read_pairs(observer: Observer, source: Any, target: Any = None) -> None:
-    if builtin_base(source) is dict:
+    if builtin_base(source) is dict or type(source) is MappingProxyType:
         observer.session.graph.adopt(source)
         containers.read_mapping(observer, source)
         return

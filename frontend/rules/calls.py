@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
-    Annotation,
     ForwardingRule,
     NativeCall,
     unbind,
@@ -24,7 +23,6 @@ from magweld.frontend.rules.functions import (
     special_method,
 )
 from magweld.frontend.rules.natives import (
-    apply,
     apply_entry,
     call_native,
     native_name,
@@ -311,9 +309,7 @@ def _initialise_native(
     entry = observer.session.annotations.find(starter)
     if entry is None:
         raise StopRecordingError("native-class", cls.__qualname__)
-    if isinstance(entry, Annotation):
-        call = NativeCall(cls.__qualname__, (None, *args), kwargs)
-        apply(observer, entry, call)
+    apply_entry(observer, entry, NativeCall(cls.__qualname__, (None, *args), kwargs))
 
 
 def _call_instance(
