@@ -111,9 +111,12 @@ def _leave_unrolled(
 
 def _forget_shapes(lifting: Lifting, loop: ForLoop) -> None:
     leaves = set(loop.leaves)
-    for group in (lifting.scalars.shaping, lifting.operands.risky):
-        found = {e for e in group if leaves & set(topological([e]))}
-        group -= found
+    operands = lifting.operands
+    for group in (lifting.scalars.shaping, operands.risky):
+        group -= {e for e in group if leaves & set(topological([e]))}
+    for expression in [*operands.bounded]:
+        if leaves & set(topological([expression])):
+            del operands.bounded[expression]
 
 
 def _roll(

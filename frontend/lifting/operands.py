@@ -31,6 +31,8 @@ from magweld.frontend.lifting.state import NEW_NUMBERS, Lifting
 from magweld.frontend.monitor.code_table import CALLS
 from magweld.frontend.operators.kinds import (
     FORMLESS,
+    OF_PROBABILITIES,
+    OPERANDS,
     PASSES_AT_ZERO,
     TOTAL,
     is_value_only,
@@ -61,6 +63,7 @@ class Operands:
         results: Nodes whose tensors a hit needs, when the run is over.
         values: How many values of tensors were lifted.
         risky: Expressions on whose value it may depend whether an operator raises.
+        bounded: What an operator accepts of an expression: up to which number.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Operands:
         self._session = session
         self._recorder = recorder
         self.risky: set[Expression] = set()
+        self.bounded: dict[Expression, float] = {}
         self.values = 0
         self.queries: list[Query] = []
         self.rolled: dict[fx.Node, Rolled] = {}
@@ -164,15 +168,29 @@ class Operands:
         if found is None:
             return scalars.part(value, value_only)
         if value_only:
-            tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
-            floating = all(tensor.is_floating_point() for tensor in tensors)
-            if name not in TOTAL or not floating:
-                self.risky.add(found)
+            self._note_number(name, key, found, args)
             if name in PASSES_AT_ZERO:
                 self._lifting.truth(found, bool(value))
         else:
             scalars.shape(found)
         return scalars.node_of(found)
+
+    def _note_number(self, name: str, key: Any, found: Expression, args: Any) -> None:
+        """Take note of when an operator accepts a number beside tensors."""
+        largest = _largest(args)
+        if largest is None:
+            self.risky.add(found)
+        elif name in OF_PROBABILITIES:
+            for compare, limit in ((operator.ge, 0), (operator.le, 1)):
+                holds = compare(found.value, limit)
+                condition = (found, Literal(limit))
+                self._lifting.truth(
+                    self._lifting.make.apply(compare, condition, holds), holds
+                )
+        elif name not in TOTAL or key not in OPERANDS:
+            if self.in_loop:
+                self.risky.add(found)
+            self.bounded[found] = min(largest, self.bounded.get(found, largest))
 
     @property
     def in_loop(self) -> bool:
@@ -297,6 +315,16 @@ class Operands:
             for expression in (*lifted, *lifted_kwargs.values()):
                 self._lifting.pin(expression)
         return lifted, lifted_kwargs
+
+
+def _largest(args: Any) -> float | None:
+    """Return the largest number that floating-point operands hold, None for others."""
+    parts = [p for a in args for p in (a if isinstance(a, (list, tuple)) else (a,))]
+    kinds = {part.dtype for part in parts if isinstance(part, torch.Tensor)}
+    kinds.discard(torch.bool)
+    if not kinds or not all(kind.is_floating_point for kind in kinds):
+        return None
+    return min(torch.finfo(kind).max for kind in kinds)
 
 
 # Instructions of 3.12 that make a slice of the two values on top: how many they take.

@@ -143,14 +143,19 @@ def _only(data: Any) -> Any:
 
 def require_integers(lifting: Lifting, expressions: Iterable[Expression]) -> None:
     """Demand that integers fit into a tensor, where that is not known."""
-    make = lifting.make
     for expression in expressions:
-        if isinstance(expression, Literal):
-            continue
         if isinstance(expression, Leaf) and isinstance(expression.source, SizeSource):
             continue
-        size = make.apply(abs, (expression,), abs(expression.value))
-        lifting.require(make.apply(operator.le, (size, Literal(LARGEST)), True))
+        require_within(lifting, expression, LARGEST)
+
+
+def require_within(lifting: Lifting, expression: Expression, largest: float) -> None:
+    """Demand that a number is not larger than another, whatever its sign."""
+    if isinstance(expression, Literal):
+        return
+    make = lifting.make
+    size = make.apply(abs, (expression,), abs(expression.value))
+    lifting.require(make.apply(operator.le, (size, Literal(largest)), True))
 
 
 _DIRECT: Final = CONVERSIONS | {id(handle_torch_function)}

@@ -17,7 +17,11 @@ from magweld.frontend.expressions.expressions import (
     StridesSource,
 )
 from magweld.frontend.lifting.ahead import KnownSizes, SizesAwaitedError, outline_of
-from magweld.frontend.lifting.queries import LARGEST, require_integers
+from magweld.frontend.lifting.queries import (
+    LARGEST,
+    require_integers,
+    require_within,
+)
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.effects import has_effects
 from magweld.frontend.operators.recorder import OperatorRecorder
@@ -79,8 +83,11 @@ def settle(
         # A call whose operators raise cannot be repeated eagerly then.
         for expression in lifting.operands.risky:
             lifting.pin(expression)
+        for expression, largest in lifting.operands.bounded.items():
+            _bound(lifting, expression, largest)
         for expression in lifting.scalars.expressions.values():
-            _bound(lifting, expression)
+            if type(expression.value) is int:
+                _bound_integer(lifting, expression)
     dims: Mapping[Node, frozenset[int]] = {}
     simplify = lifting.simplifier(_constant)
     if sizes is not None:
@@ -125,9 +132,16 @@ def _constant(leaf: Leaf) -> Expression:
     return leaf
 
 
-def _bound(lifting: Lifting, expression: Expression) -> None:
-    # Integers beyond 64 bits make some operators raise, up to 64 unsigned ones not all.
-    if type(expression.value) is int and abs(expression.value) > LARGEST:
+def _bound_integer(lifting: Lifting, expression: Expression) -> None:
+    # Beyond 64 bits some operators raise, up to 64 unsigned ones not all.
+    if abs(expression.value) > LARGEST:
         lifting.pin(expression)
-    elif type(expression.value) is int:
+    else:
         require_integers(lifting, [expression])
+
+
+def _bound(lifting: Lifting, expression: Expression, largest: float) -> None:
+    if abs(expression.value) <= largest:
+        require_within(lifting, expression, largest)
+    else:
+        lifting.pin(expression)

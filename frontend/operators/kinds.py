@@ -22,17 +22,25 @@ NEUTRAL: Final = frozenset(
         " ge masked_fill fill lerp addcmul addcdiv dropout __rsub__ __rpow__"
         " __floordiv__ __rfloordiv__ __rdiv__ __eq__ __ne__ __rtruediv__ __rmod__"
         " __mod__ add_ sub_"
-        " mul_ div_ clamp_ masked_fill_ fill_ lerp_ pow_ leaky_relu elu softplus"
-        " maximum minimum where"
+        " mul_ div_ clamp_ masked_fill_ fill_ lerp_ pow_ addcmul_ addcdiv_"
+        " leaky_relu leaky_relu_ elu elu_ softplus"
+        " maximum minimum where _foreach_add _foreach_add_ _foreach_sub _foreach_sub_"
+        " _foreach_mul _foreach_mul_ _foreach_div _foreach_div_ _foreach_lerp"
+        " _foreach_lerp_ _foreach_addcmul_ _foreach_addcdiv_"
     ).split()
 )
-# Those of them that accept every number with a floating-point tensor.
+# Those of them that accept every number as operand beside a floating-point tensor.
 TOTAL: Final = frozenset(
     (
         "add sub mul div true_divide divide multiply subtract rsub __rsub__ __rdiv__"
-        " __rtruediv__ add_ sub_ mul_ div_ eq ne lt le gt ge clamp clamp_min clamp_max"
+        " __rtruediv__ add_ sub_ mul_ div_ eq ne lt le gt ge __eq__ __ne__ remainder"
+        " fmod floor_divide float_power __floordiv__ __rfloordiv__ __mod__ __rmod__"
     ).split()
 )
+# Where an operand is: a number behind it (`alpha`) is one of the tensor's type.
+OPERANDS: Final = (0, 1, "other")
+# Others accept every number that the tensor can hold; these, probabilities.
+OF_PROBABILITIES: Final = frozenset({"dropout"})
 # Those of them that give back an operand itself where a number is zero.
 PASSES_AT_ZERO: Final = frozenset({"dropout"})
 # Arguments that decide about values only, of operators that also take sizes.
