@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import torch
 import torch.overrides
+from torch.cuda.graphs import is_current_stream_capturing
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
@@ -127,7 +128,11 @@ def _check_path(call: NativeCall) -> None:
 
 # Answers follow from process-wide flags; each is asked again on every call.
 _QUERIES: Final = (
-    "_is_any_autocast_enabled _is_autocast_available _get_cudnn_enabled"
+    "_accelerator_getAccelerator _cuda_getDeviceCount _cuda_isInBadFork"
+    " _get_cpu_capability _get_cublas_allow_tf32 _get_cudnn_allow_tf32"
+    " _get_cudnn_benchmark _get_cudnn_deterministic _get_cudnn_sdp_enabled"
+    " _get_float32_matmul_precision get_num_interop_threads get_num_threads"
+    " _is_any_autocast_enabled _is_autocast_available _get_cudnn_enabled"
     " _get_default_device _get_deterministic_algorithms_warn_only"
     " _get_flash_sdp_enabled _get_graph_exec_group _get_math_sdp_enabled"
     " _get_mem_efficient_sdp_enabled _get_mkldnn_enabled _get_privateuse1_backend_name"
@@ -155,6 +160,27 @@ def query(native: Any) -> Entry:
     return rule
 
 
+# A class that raises where torch was built without CUDA.
+_HAS_CUDA: Final = torch.version.cuda is not None or torch.version.hip is not None
+_CAPTURE: Final = ("_cuda_isCurrentStreamCapturing",) * _HAS_CUDA
+_cuda: Any = torch.cuda  # some of its functions have no types
+
+
+def _captures() -> bool:
+    """Return whether a CUDA graph is captured; asking CUDA takes long without a driver.
+
+    Where no device is in use nothing is captured, and what torch says of that, or that
+    it raises, follows from the machine.
+    """
+    return bool(_cuda.is_initialized() and is_current_stream_capturing())
+
+
+def _of_capture(observer: Observer, call: NativeCall) -> None:
+    """A question about the capture of a CUDA graph, which may raise."""
+    graph = observer.session.graph
+    graph.read(graph.constant(_captures), Kind.QUERY, (), _captures())
+
+
 def _named(names: Iterable[str]) -> Iterator[Any]:
     for module in (torch._C, torch, torch.overrides):
         yield from (getattr(module, name) for name in names if hasattr(module, name))
@@ -169,6 +195,9 @@ TORCH: Final[Entries] = (
     # It looks for a mode of torch's exporter.
     (torch.nn.modules.activation._is_make_fx_tracing, _FOLLOWS),
     (torch.range, _unseen),
+    *((native, _of_capture) for native in _named(_CAPTURE)),
+    # Operators that torch looks up when it shows them to modes.
+    (type(torch.ops.aten).__getattr__, _FOLLOWS),
     (torch.device, Annotation()),
     (torch.finfo, Annotation()),
     (torch.iinfo, Annotation()),

@@ -608,6 +608,51 @@ def test_process_wide_flags_are_guarded(name, x):
     assert traced.stats() == {**traced.stats(), "hits": 2, "records": 2}
 
 
+def captures() -> bool:
+    """Ask as transformers does: a build with CUDA raises where there is no driver."""
+    try:
+        return torch.cuda.is_current_stream_capturing()
+    except RuntimeError:
+        return False
+
+
+QUESTIONS = {  # a program on a build with CUDA asks these natively as well
+    "device": lambda x: x.to("cuda" if torch.cuda.is_available() else "cpu") * 2,
+    "accelerator": lambda x: x * 2 if torch.accelerator.current_accelerator() else x,
+    "capture": lambda x: x if captures() else x * 2,
+    "threads": lambda x: x * torch.get_num_threads(),
+    "precision": lambda x: x * len(torch.get_float32_matmul_precision()),
+    "capability": lambda x: x * len(torch.backends.cpu.get_cpu_capability()),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_questions_about_the_process_are_part_of_a_graph(name, x):
+    program = QUESTIONS[name]
+    traced = trace(program, backend="eager")
+    for _ in range(2):
+        assert torch.equal(traced(x), program(x))
+    assert traced.stats() == {**traced.stats(), "hits": 1, "breaks": 0}
+
+
+def test_answers_about_the_process_may_change(x):
+    traced = trace(QUESTIONS["precision"], backend="eager")
+    assert torch.equal(traced(x), x * len("highest"))
+    torch.set_float32_matmul_precision("high")
+    try:
+        assert torch.equal(traced(x), x * len("high"))
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert torch.equal(traced(x), x * len("highest"))
+
+
+def test_an_operator_that_torch_looks_up_first(x):
+    # Before it shows it to a mode, which has to be there still.
+    vars(torch.ops.aten).pop("is_vulkan_available", None)
+    traced = trace(lambda x: x if torch.is_vulkan_available() else x * 2)
+    assert torch.equal(traced(x), x * 2)
+
+
 def test_classes_of_a_handler(checker, x):
     handled = {"errors": (ValueError, KeyError)}
 
