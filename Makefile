@@ -82,7 +82,8 @@ newer-python: ## Unpack a newer CPython for test-matrix and the tests of the mon
 # that version lies beside it.
 MATRIX ?= 3.12 3.13 3.14
 SMOKE := $(addprefix tests/frontend/test_,monitor.py branches.py while.py segments.py)
-SMOKE += $(addprefix tests/frontend/test_,lifting.py module_calls.py)
+SMOKE += $(addprefix tests/frontend/test_,lifting.py module_calls.py idioms.py)
+SMOKE += $(addprefix tests/frontend/test_,transforms.py guards.py)
 test-matrix: ## A few tests with each further Python on PATH.
 	@for version in $(MATRIX); do \
 	  python=$$(PATH="$$PATH:$(CURDIR)/build/python$$version/usr/bin" command -v python$$version) \

@@ -38,7 +38,8 @@ _FIELD_GETTERS: Final = frozenset(
         *(
             vars(kind)[f"__{name}__"]
             for kind in (type, types.FunctionType)
-            for name in "name qualname annotations".split()
+            for name in "name qualname annotations type_params".split()
+            if f"__{name}__" in vars(kind)  # the last one is new in 3.12
         ),
     }
 )

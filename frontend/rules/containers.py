@@ -113,9 +113,15 @@ def binary_subscr(observer: Observer, row: Row, stack: list[Any]) -> None:
 
 def binary_slice(observer: Observer, row: Row, stack: list[Any]) -> None:
     """BINARY_SLICE of 3.12: container, start, stop."""
+    subscript(observer, stack[-3], _slice(observer, stack))
+
+
+def _slice(observer: Observer, stack: list[Any]) -> slice:
+    """Return a slice as an instruction of 3.12 makes it, whose own a method gets."""
     key = slice(stack[-2], stack[-1])
     observer.session.graph.adopt(key)
-    subscript(observer, stack[-3], key)
+    observer.constructing = slice
+    return key
 
 
 def subscript(observer: Observer, container: Any, key: Any) -> None:
@@ -212,8 +218,7 @@ def store_subscr(observer: Observer, row: Row, stack: list[Any]) -> None:
 
 def store_slice(observer: Observer, row: Row, stack: list[Any]) -> None:
     """STORE_SLICE of 3.12: value, container, start, stop."""
-    key = slice(stack[-2], stack[-1])
-    observer.session.graph.adopt(key)
+    key = _slice(observer, stack)
     write_subscript(observer, stack[-3], key, stack[-4], "__setitem__")
 
 

@@ -197,6 +197,7 @@ def connect(session: Session, observer: Observer, frame: FrameType) -> None:
         return
     if parent.calls_native:
         observer.native_caller = True
+    if parent.calls_native or parent.constructing is slice:
         _adopt_delivered(session, frame, parent)
     if is_of_library(session, frame.f_code):
         observer.anchor = parent.where()

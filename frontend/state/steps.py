@@ -6,6 +6,7 @@ import builtins
 import contextlib
 import functools
 import operator
+import sys
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -331,6 +332,7 @@ FUNCTION_FIELDS: Final = (
     "__doc__",
     "__module__",
     "__annotations__",
+    *(("__type_params__",) if sys.version_info >= (3, 12) else ()),
 )
 
 
