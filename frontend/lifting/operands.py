@@ -190,7 +190,8 @@ class Operands:
         elif name not in TOTAL or key not in OPERANDS:
             if self.in_loop:
                 self.risky.add(found)
-            self.bounded[found] = min(largest, self.bounded.get(found, largest))
+            else:
+                self.bounded[found] = min(largest, self.bounded.get(found, largest))
 
     @property
     def in_loop(self) -> bool:

@@ -144,14 +144,15 @@ def _only(data: Any) -> Any:
 def require_integers(lifting: Lifting, expressions: Iterable[Expression]) -> None:
     """Demand that integers fit into a tensor, where that is not known."""
     for expression in expressions:
-        if isinstance(expression, Leaf) and isinstance(expression.source, SizeSource):
-            continue
         require_within(lifting, expression, LARGEST)
 
 
 def require_within(lifting: Lifting, expression: Expression, largest: float) -> None:
     """Demand that a number is not larger than another, whatever its sign."""
     if isinstance(expression, Literal):
+        return
+    is_size = isinstance(expression, Leaf) and isinstance(expression.source, SizeSource)
+    if is_size and largest >= LARGEST:
         return
     make = lifting.make
     size = make.apply(abs, (expression,), abs(expression.value))

@@ -17,11 +17,7 @@ from magweld.frontend.expressions.expressions import (
     StridesSource,
 )
 from magweld.frontend.lifting.ahead import KnownSizes, SizesAwaitedError, outline_of
-from magweld.frontend.lifting.queries import (
-    LARGEST,
-    require_integers,
-    require_within,
-)
+from magweld.frontend.lifting.queries import LARGEST, require_within
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.effects import has_effects
 from magweld.frontend.operators.recorder import OperatorRecorder
@@ -87,7 +83,8 @@ def settle(
             _bound(lifting, expression, largest)
         for expression in lifting.scalars.expressions.values():
             if type(expression.value) is int:
-                _bound_integer(lifting, expression)
+                # Beyond 64 bits some operators raise, up to 64 unsigned ones not all.
+                _bound(lifting, expression, LARGEST)
     dims: Mapping[Node, frozenset[int]] = {}
     simplify = lifting.simplifier(_constant)
     if sizes is not None:
@@ -130,14 +127,6 @@ def _constant(leaf: Leaf) -> Expression:
     if isinstance(leaf.source, (SizeSource, StridesSource)):
         return Literal(leaf.value)
     return leaf
-
-
-def _bound_integer(lifting: Lifting, expression: Expression) -> None:
-    # Beyond 64 bits some operators raise, up to 64 unsigned ones not all.
-    if abs(expression.value) > LARGEST:
-        lifting.pin(expression)
-    else:
-        require_integers(lifting, [expression])
 
 
 def _bound(lifting: Lifting, expression: Expression, largest: float) -> None:
